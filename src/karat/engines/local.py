@@ -1,0 +1,33 @@
+"""The threads of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+Shard = TypeVar("Shard")
+Result = TypeVar("Result")
+
+
+def each(work: Callable[[Shard], Result], shards: Sequence[Shard], workers: int) -> Iterator[Result]:
+    """The results of `work` for every shard, as they come; at most `workers` shards are under way.
+
+    Threads, not processes: decoding, filtering and array arithmetic leave the interpreter's lock, nothing is copied,
+    and metrics that live in a notebook work as well.
+    """
+    if workers == 1:
+        yield from map(work, shards)
+        return
+    with ThreadPoolExecutor(workers, thread_name_prefix="karat-shard") as pool:
+        coming = iter(shards)
+        running = {pool.submit(work, shard) for _, shard in zip(range(workers), coming, strict=False)}
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                running |= {pool.submit(work, shard) for _, shard in zip(done, coming, strict=False)}
+                for future in done:
+                    yield future.result()
+        finally:
+            for future in running:
+                future.cancel()

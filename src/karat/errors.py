@@ -1,0 +1,15 @@
+"""Errors that a user reads: one sentence that says what was found, what was expected and what to do."""
+
+from __future__ import annotations
+
+
+class KaratError(Exception):
+    """Anything that Karat refuses, told in one sentence."""
+
+
+class InputError(KaratError):
+    """A file or an array that cannot be used as it is."""
+
+
+class UsageError(KaratError):
+    """A call or a command line that asks for something that does not exist."""

@@ -1,0 +1,75 @@
+"""A field's frames as statistics want them: selected, in range, at the size of the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import cv2
+import numpy as np
+
+from karat.errors import InputError
+from karat.kernels.pixels import nearest as nearest_pixels
+from karat.metric import Array
+from karat.sources.stream import Stream
+from karat.suite import Reading
+
+
+class Feed:
+    """Reads one stream block by block; `size` (H, W) is what its frames are brought to, None leaves them as they are."""
+
+    def __init__(self, stream: Stream, kind: str, reading: Reading, size: tuple[int, int] | None = None) -> None:
+        self.stream, self.kind, self.reading, self.size = stream, kind, reading, size
+        self.read, self.ended = 0, False
+        self._frames: Iterator[Array] = iter(stream)
+
+    def take(self, count: int) -> Array:
+        """Up to `count` further frames, stacked; fewer where the source ends."""
+        frames: list[Array] = []
+        while len(frames) < count and not self.ended:
+            frame = next(self._frames, None)
+            self.ended = frame is None
+            if frame is not None:
+                frames.append(self._fit(frame))
+        self.read += len(frames)
+        return np.stack(frames) if frames else np.zeros((0, *self.stream.shape), self.stream.dtype)
+
+    def _fit(self, frame: Array) -> Array:
+        if self.kind == "frames":
+            frame = as_bytes(frame, self.reading.value_range, self.stream.name)
+        return frame if self.size is None else resized(frame, self.kind, self.size, self.reading.depth_resize == "nearest")
+
+
+def size_of(stream: Stream, kind: str) -> tuple[int, int]:
+    """Height and width of a stream's frames."""
+    height, width = stream.shape[-2:] if kind == "segments" else stream.shape[:2]
+    return height, width
+
+
+def as_bytes(frame: Array, value_range: tuple[float, float] | None, name: str) -> Array:
+    """Bytes stay; floats in a declared range become bytes, rounded half to even."""
+    if frame.dtype == np.uint8:
+        return frame
+    if value_range is None:
+        raise InputError(
+            f"{name} holds {frame.dtype} frames, from {np.nanmin(frame):.4g} to {np.nanmax(frame):.4g} in the first: "
+            "say what is black and white with --range, for example --range 0..1."
+        )
+    low, high = value_range
+    levels = (frame.astype(np.float64) - low) * (255 / (high - low))
+    if not (levels.min() >= -1e-3 and levels.max() <= 255 + 1e-3):
+        raise InputError(
+            f"{name} holds values from {frame.min():.4g} to {frame.max():.4g}, outside the declared range "
+            f"{low:g}..{high:g}: declare the right one with --range."
+        )
+    return np.rint(levels.clip(0, 255)).astype(np.uint8)
+
+
+def resized(frame: Array, kind: str, size: tuple[int, int], nearest: bool) -> Array:
+    """The frame at `size`: linear where the truth is taller, else area; labels by nearest neighbour."""
+    height, width = size
+    if kind == "segments" and frame.ndim == 3:
+        return np.stack([resized(mask, kind, size, nearest) for mask in frame]) if len(frame) else np.zeros((0, *size), bool)
+    if kind == "segments" or (kind == "depth" and nearest):
+        return nearest_pixels(frame, size)
+    wide = frame.astype(np.float64) if kind == "depth" else frame
+    return cv2.resize(wide, (width, height), interpolation=cv2.INTER_LINEAR if height > frame.shape[0] else cv2.INTER_AREA)

@@ -1,0 +1,190 @@
+"""The run folder: shards of rows that are there when their `done` file is, so that a run killed at any byte goes on.
+
+    run.json                     suite, protocol, metrics, signature, versions, arguments, timing, host
+    rows/<unit>/<shard>.parquet  what was measured, keyed by sample, side, frame, item and region
+    done/<shard>.json            the shard's files with their sha256, its samples' content hashes, failures and facts
+    failures.jsonl               why scores are missing
+    scores.json                  the scores, their counts, the signature and the notes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from karat.errors import InputError, UsageError
+from karat.gather import fingerprint
+from karat.measure import Failure, Measured
+from karat.metric import Metric, metrics
+from karat.rows import Rows, concatenate
+from karat.run import Identity, Run
+from karat.suite import Reading, changing, parameters
+from karat.table import from_table, to_table
+
+LAYOUT = 1
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Writes and reads one run's folder."""
+
+    path: Path
+    identity: Identity
+
+    def begin(self, samples: Sequence[str], hashes: Mapping[str, str], arguments: Mapping[str, Any]) -> None:
+        """Claims the folder for this run, or finds that it holds the same one."""
+        known = self._known()
+        if known is not None and known["identity"] != str(self.identity):
+            raise UsageError(
+                f"{self.path} holds another run ({known['identity'].split('|')[1]}, or other parameters or versions): "
+                "choose another --out."
+            )
+        if known is not None and known["samples"] != list(samples):
+            raise UsageError(f"{self.path} holds a run of other samples: choose another --out.")
+        if known is None and self.path.exists() and any(self.path.iterdir()):
+            raise UsageError(f"{self.path} is not empty and holds no run: choose another --out.")
+        for name, done in self._done_samples().items():
+            if not done["failures"] and done["hash"] != hashes.get(name):
+                raise UsageError(f"The files of {name} have changed since {self.path} was begun: choose another --out.")
+        self._write_json("run.json", {**self._head(samples), "arguments": dict(arguments), "state": "running"})
+
+    def measured(self, hashes: Mapping[str, str] | None = None) -> dict[str, Measured]:
+        """What is there: whole shards whose samples are as they were; with `hashes`, none that failed."""
+        found: dict[str, Measured] = {}
+        for shard, done in self._shards():
+            names = list(done["samples"])
+            if hashes is not None and any(done["samples"][name]["failures"] for name in names):
+                continue
+            tables = [self._read(file, digest) for file, digest in done["files"].items()]
+            if any(table is None for table in tables):
+                continue
+            rows = {name: part for table in tables for name, part in from_table(table, self.identity.statistics).items()}
+            found |= {name: self._sample(name, done["samples"][name], rows) for name in names}
+        return found
+
+    def commit(self, shard: str, measured: Mapping[str, Measured], hashes: Mapping[str, str]) -> None:
+        """Publishes a shard: its files first, then the one that says they are there."""
+        by_unit: dict[str, dict[str, Rows]] = {}
+        for name, statistic in self.identity.statistics.items():
+            parts = [one.rows[statistic] for one in measured.values() if statistic in one.rows]
+            if parts:
+                by_unit.setdefault(statistic.unit, {})[name] = concatenate(parts)
+        files = {}
+        for unit, rows in by_unit.items():
+            place = f"rows/{unit}/{shard}.parquet"
+            files[place] = self._publish(place, lambda part, rows=rows: pq.write_table(to_table(rows), part))
+        samples = {
+            name: {
+                "hash": hashes[name],
+                "failures": [{"field": failure.field, "reason": failure.reason} for failure in one.failures],
+                "facts": one.facts,
+                "measured": [label for label, statistic in self.identity.statistics.items() if statistic in one.rows],
+            }
+            for name, one in measured.items()
+        }
+        self._write_json(f"done/{shard}.json", {"files": files, "samples": samples})
+
+    def finish(self, run: Run, arguments: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        """Writes what follows from the rows."""
+        lines = "".join(json.dumps(asdict(failure), ensure_ascii=False) + "\n" for failure in run.failures)
+        self._publish("failures.jsonl", lambda part: part.write_text(lines, encoding="utf-8"))
+        self._write_json("scores.json", run.plain())
+        about = {"signature": run.signature, "data": run.data, "notes": list(run.notes_before)}
+        self._write_json(
+            "run.json", {**self._head(run.samples), **about, "arguments": dict(arguments), "state": "finished", **record}
+        )
+
+    def _head(self, samples: Sequence[str]) -> dict[str, Any]:
+        return {
+            "layout": LAYOUT,
+            "suite": self.identity.suite,
+            "protocol": self.identity.protocol,
+            "identity": str(self.identity),
+            "metrics": [{"metric": type(m).__name__, "parameters": parameters(m)} for m in self.identity.metrics],
+            "reading": asdict(self.identity.reading),
+            "fields": list(self.identity.fields),
+            "samples": list(samples),
+        }
+
+    def _known(self) -> dict[str, Any] | None:
+        file = self.path / "run.json"
+        return read_json(file) if file.exists() else None
+
+    def _shards(self) -> Iterable[tuple[str, dict[str, Any]]]:
+        for file in sorted((self.path / "done").glob("*.json")):
+            yield file.stem, read_json(file)
+
+    def _done_samples(self) -> dict[str, Any]:
+        return {name: one for _, done in self._shards() for name, one in done["samples"].items()}
+
+    def _sample(self, name: str, done: Mapping[str, Any], rows: Mapping[str, Rows]) -> Measured:
+        own = {self.identity.statistics[label]: rows[label].of([name]) for label in done["measured"]}
+        return Measured(own, [Failure(name, **failure) for failure in done["failures"]], dict(done["facts"]))
+
+    def _read(self, place: str, digest: str) -> Any:
+        file = self.path / place
+        if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+            return None
+        return pq.read_table(file)
+
+    def _write_json(self, place: str, content: Any) -> None:
+        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        self._publish(place, lambda part: part.write_text(text, encoding="utf-8"))
+
+    def _publish(self, place: str, write: Any) -> str:
+        """Writes beside the place and renames onto it; returns the sha256."""
+        file = self.path / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+        try:
+            write(part)
+            digest = hashlib.sha256(part.read_bytes()).hexdigest()
+            os.replace(part, file)
+        finally:
+            part.unlink(missing_ok=True)
+        return digest
+
+
+def load(path: Path) -> Run:
+    """The run that a folder holds."""
+    head = read_json(path / "run.json")
+    kinds = metrics()
+    try:
+        chosen = tuple(_metric(kinds[one["metric"]], one["parameters"]) for one in head["metrics"])
+        reading = Reading(**{name: _tuples(value) for name, value in head["reading"].items()})
+        identity = Identity(head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]))
+        folder = RunFolder(path, identity)
+        measured = folder.measured()
+        data = head.get("data") or fingerprint({name: one["hash"] for name, one in folder._done_samples().items()})
+        return Run(identity, data, tuple(head["samples"]), measured, head.get("notes", []), path, head)
+    except KeyError as error:
+        raise InputError(f"{path} was written with {error}, which is not known here: import what defines it first.") from None
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object that Karat wrote."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError:
+        raise InputError(f"{file.parent} holds no run: {file.name} is missing.") from None
+    except ValueError:
+        raise InputError(f"{file} is damaged: restore it or evaluate again into another folder.") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{file} was not written by Karat: point at a run's folder.")
+    return content
+
+
+def _metric(kind: type[Metric], given: Mapping[str, Any]) -> Metric:
+    return changing(kind(), {name: _tuples(value) for name, value in given.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,32 @@
+"""Every metric as a function, derived from its class: `canny_f1(pred, truth, low=50)` is `CannyF1(low=50)(pred, truth)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from karat.metric import Metric, metrics, snake
+
+
+def __getattr__(name: str) -> Callable[..., dict[str, float]]:
+    for kind in metrics().values():
+        if snake(kind.__name__) == name:
+            return _function(kind)
+    raise AttributeError(f"module 'karat.functional' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [snake(name) for name in metrics()]
+
+
+def _function(kind: type[Metric]) -> Callable[..., dict[str, float]]:
+    parameters = {field.name for field in fields(kind)}
+
+    def function(*arrays: Any, **named: Any) -> dict[str, float]:
+        own = {name: value for name, value in named.items() if name in parameters}
+        return kind(**own)(*arrays, **{name: value for name, value in named.items() if name not in own})
+
+    function.__name__ = function.__qualname__ = snake(kind.__name__)
+    function.__doc__ = kind.__doc__
+    return function

@@ -1,0 +1,89 @@
+"""What a user points at becomes samples: one for every truth, with what belongs to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from karat.errors import InputError, UsageError
+from karat.measure import MASK, Sample, is_mask
+from karat.sources.fingerprint import digest
+from karat.sources.pairing import collect
+from karat.suite import Suite
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The samples in the order of their ids, and what was found beside them, by field."""
+
+    samples: tuple[Sample, ...]
+    fields: tuple[str, ...]
+    strays: Mapping[str, tuple[str, ...]]
+
+
+def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: str | None = None) -> Gathered:
+    """Pairs every field by id; the truth says which samples there are."""
+    wanted = {name: value for name, value in given.items() if value is not None}
+    for name in wanted:
+        if name not in suite.fields:
+            raise UsageError(f"{suite.name} has no field {name!r}; it has {', '.join(suite.fields)} and masks.")
+    for name in suite.required:
+        if name not in wanted:
+            raise UsageError(f"{suite.name} needs {name}: pass {flag(name)}.")
+    sources = {name: collect(value, suite.fields[name], pattern) for name, value in wanted.items()}
+    sources |= {name: collect(value, "mask", pattern) for name, value in mask_fields(masks).items()}
+    ids = sorted(sources[suite.truth])
+    for name, found in sources.items():
+        if len(found) == len(ids) == 1 and _alone(wanted.get(name)):
+            sources[name] = dict(zip(ids, found.values(), strict=True))
+    if not any(set(found) & set(ids) for name, found in sources.items() if name != suite.truth):
+        name = next(name for name in sources if name != suite.truth)
+        raise InputError(
+            f"No {name} belongs to any {suite.truth}: {next(iter(sources[name]))!r} and {ids[0]!r} have different names; "
+            "name them alike or pass --id with a pattern that finds the common part."
+        )
+    samples = tuple(Sample(key, {name: found.get(key) for name, found in sources.items()}) for key in ids)
+    strays = {name: tuple(sorted(set(found) - set(ids))) for name, found in sources.items()}
+    return Gathered(samples, tuple(sources), {name: extra for name, extra in strays.items() if extra})
+
+
+def mask_fields(masks: Any) -> dict[str, Any]:
+    """A bare source is the foreground; a mapping gives each of its masks a name."""
+    if masks is None:
+        return {}
+    if isinstance(masks, Mapping):
+        return {f"{MASK}:{name}": value for name, value in masks.items()}
+    return {MASK: masks}
+
+
+def flag(name: str) -> str:
+    """The command line's option for a field."""
+    return "--masks" if is_mask(name) else "--" + name.replace("_", "-")
+
+
+def digests(samples: Sequence[Sample], each: Callable[[Iterable[Sample]], Iterable[Sample]]) -> dict[str, str]:
+    """The content of every sample as one hash; a file that cannot be read counts as that."""
+    return {sample.id: _digest(sample) for sample in each(samples)}
+
+
+def fingerprint(hashes: Mapping[str, str]) -> str:
+    """One hash of all samples, wherever their files lie."""
+    return hashlib.sha256("".join(f"{key}\0{value}\n" for key, value in sorted(hashes.items())).encode()).hexdigest()
+
+
+def _digest(sample: Sample) -> str:
+    state = hashlib.sha256()
+    for name, source in sorted(sample.sources.items()):
+        try:
+            content = "missing" if source is None else digest(source)
+        except (InputError, OSError):
+            content = "unreadable"
+        state.update(f"{name}\0{content}\n".encode())
+    return state.hexdigest()
+
+
+def _alone(value: Any) -> bool:
+    return isinstance(value, str | Path) and Path(value).is_file()

@@ -1,0 +1,1 @@
+"""Numerical kernels: one function per formula, arrays in and arrays or numbers out."""

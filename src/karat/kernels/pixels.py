@@ -1,0 +1,48 @@
+"""Pixel differences: widened before they are subtracted, exact for integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def difference(pred: Array, truth: Array) -> Array:
+    """pred - truth: int32 for bytes, int64 for wider integers, else float64."""
+    if pred.dtype == truth.dtype == np.uint8:
+        return pred.astype(np.int32) - truth
+    whole = all(np.issubdtype(side.dtype, np.integer) or side.dtype == bool for side in (pred, truth))
+    wide = np.int64 if whole else np.float64
+    return pred.astype(wide) - truth.astype(wide)
+
+
+def squared_error(pred: Array, truth: Array) -> Array:
+    """Squared difference, summed over channels: (B, H, W)."""
+    gap = difference(pred, truth)
+    return over_channels(gap * gap)
+
+
+def absolute_error(pred: Array, truth: Array) -> Array:
+    """Absolute difference, summed over channels: (B, H, W)."""
+    return over_channels(np.abs(difference(pred, truth)))
+
+
+def over_channels(values: Array) -> Array:
+    """The sum over a last axis of channels, where there is one: (B, H, W)."""
+    return values.sum(axis=-1) if values.ndim == 4 else values
+
+
+def channels(frames: Array) -> int:
+    """Channels of frames (B, H, W[, C])."""
+    return frames.shape[-1] if frames.ndim == 4 else 1
+
+
+def nearest(frame: Array, size: tuple[int, int]) -> Array:
+    """A frame (H, W[, C]) at `size` (height, width): pixel i comes from floor(i old / new)."""
+    if frame.shape[:2] == size:
+        return frame
+    rows, columns = (np.arange(new) * old // new for new, old in zip(size, frame.shape[:2], strict=True))
+    return frame[rows[:, None], columns]

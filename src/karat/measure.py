@@ -1,0 +1,277 @@
+"""One sample: its files are opened, decoded once in bounded blocks, and measured by every statistic."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from karat.block import Block, Collected, Context, block_frames
+from karat.cache import FrameCache
+from karat.errors import InputError, KaratError
+from karat.feed import Feed, size_of
+from karat.metric import Array, Statistic
+from karat.region import complement
+from karat.rows import Rows
+from karat.sources.kinds import open_stream
+from karat.sources.stream import Stream, select
+from karat.suite import Reading, Suite
+
+MASK = "mask"  # the field of a plain foreground mask; named masks are mask:NAME
+AHEAD = 3  # blocks that may be measured at the same time
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One truth and what belongs to it: field -> file, folder or array; None where it is missing."""
+
+    id: str
+    sources: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why the scores that need `field` cannot be computed for a sample."""
+
+    sample: str
+    field: str
+    reason: str
+
+
+@dataclass
+class Measured:
+    """A sample's rows by statistic (those that failed are absent), its failures, and facts for the notes."""
+
+    rows: dict[Statistic, Rows] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Stopped(Exception):
+    """The run was asked to stop."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured of every sample, and how."""
+
+    suite: Suite
+    statistics: tuple[Statistic, ...]
+    reading: Reading
+    cache: FrameCache | None = None
+
+    def kind(self, name: str) -> str:
+        """The kind of source behind a field."""
+        return MASK if is_mask(name) else self.suite.fields[name]
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who does the work: threads for blocks (none: the caller's own), who hears of progress, who may stop it."""
+
+    threads: Executor | None = None
+    advance: Callable[[int], None] = lambda frames: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    strict: bool = False
+
+
+def is_mask(name: str) -> bool:
+    """Whether a field is a mask, plain or named."""
+    return name.partition(":")[0] == MASK
+
+
+def truth_of(name: str) -> str:
+    """The true side of a predicted field; other fields are their own."""
+    return "truth" + name.removeprefix("pred") if name.startswith("pred") else name
+
+
+def needs(statistic: Statistic, sources: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields without which the statistic is not measured, masks included where there are any."""
+    return (*statistic.fields(), *filter(is_mask, sources))
+
+
+def measure_sample(sample: Sample, plan: Plan, crew: Crew, frames: int | None = None) -> Measured:
+    """All statistics of one sample; `frames` stops early (to time a few)."""
+    return _Measuring(sample, plan, crew).run(frames)
+
+
+class _Measuring:
+    """The state of one sample while it is decoded."""
+
+    def __init__(self, sample: Sample, plan: Plan, crew: Crew) -> None:
+        self.sample, self.plan, self.crew = sample, plan, crew
+        self.failed: dict[str, str] = {}
+        self.facts: dict[str, Any] = {}
+        self.feeds: dict[str, Feed] = {}
+        self.collected = {statistic: Collected(statistic) for statistic in plan.statistics}
+
+    def run(self, frames: int | None) -> Measured:
+        with ExitStack() as opened:
+            self._open(opened)
+            self._compare_declared_lengths()
+            self._read(frames)
+        if frames is None:
+            self._compare_lengths()
+        measured = Measured(facts=self.facts)
+        for statistic, collected in self.collected.items():
+            if self._alive(statistic):
+                try:
+                    measured.rows[statistic] = collected.rows(self.context)
+                except Exception as error:  # one bad sample costs one sample
+                    self._fail(statistic.identity(), error)
+        measured.failures = [Failure(self.sample.id, name, reason) for name, reason in sorted(self.failed.items())]
+        return measured
+
+    def _open(self, opened: ExitStack) -> None:
+        streams: dict[str, Stream] = {}
+        for name, source in self.sample.sources.items():
+            kind = self.plan.kind(name)
+            try:
+                if source is None:
+                    source = self._nothing(name, kind, streams)
+                streams[name] = opened.enter_context(open_stream(source, kind))
+            except Exception as error:
+                self._fail(name, error)
+        reading = self.plan.reading
+        sizes = {name: size_of(stream, self.plan.kind(name)) for name, stream in streams.items()}
+        for name, stream in streams.items():
+            partner = next((other for other in (truth_of(name), self.plan.suite.truth) if other in sizes), name)
+            differs = sizes[name] != sizes[partner] and not is_mask(name)  # a mask fits whatever it is laid on
+            if differs and reading.on_size == "error":
+                found, wanted = ("x".join(map(str, reversed(sizes[one]))) for one in (name, partner))
+                self._fail(
+                    name, InputError(f"{name} is {found} and {partner} {wanted}: pass --on-size resize to resize it.")
+                )
+                continue
+            if differs:
+                self.facts.setdefault("resized", []).append(name)
+            chosen = opened.enter_context(select(stream, reading.first, reading.stride))
+            self.feeds[name] = Feed(chosen, self.plan.kind(name), reading, sizes[partner] if differs else None)
+        self.context = Context(self.sample.id, {name: stream.labels for name, stream in streams.items()})
+        rates = {name: stream.fps for name, stream in streams.items() if stream.fps}
+        self.facts["fps"] = {name: round(fps, 3) for name, fps in rates.items() if fps}
+
+    def _nothing(self, name: str, kind: str, streams: Mapping[str, Stream]) -> Array:
+        """What a missing prediction is, where its kind has an empty value."""
+        partner = streams.get(truth_of(name))
+        if kind != "segments" or name == truth_of(name) or partner is None or partner.length is None:
+            raise InputError(f"no {name.replace('_', ' ')} was found for this sample.")
+        self.facts.setdefault("absent", []).append(name)
+        height, width = size_of(partner, kind)
+        return np.zeros((0, partner.length, height, width), bool)
+
+    def _compare_declared_lengths(self) -> None:
+        """Unequal lengths are known before an hour of blurring where both sides declare them."""
+        for statistic in self.plan.statistics:
+            lengths = {
+                name: self.feeds[name].stream.length
+                for name in needs(statistic, self.sample.sources)
+                if name in self.feeds and not self.feeds[name].stream.still
+            }
+            if None not in lengths.values():
+                self._judge_lengths({name: length for name, length in lengths.items() if length is not None})
+
+    def _compare_lengths(self) -> None:
+        for statistic in self.plan.statistics:
+            names = [n for n in needs(statistic, self.sample.sources) if n in self.feeds and n not in self.failed]
+            self._judge_lengths({n: self.feeds[n].read for n in names if not self.feeds[n].stream.still})
+        self.facts["frames"] = min((feed.read for feed in self.feeds.values() if not feed.stream.still), default=0)
+
+    def _judge_lengths(self, lengths: Mapping[str, int]) -> None:
+        for name, length in lengths.items():
+            truth = next((other for other in (truth_of(name), self.plan.suite.truth) if other in lengths), name)
+            if length == lengths[truth] or name in self.failed:
+                continue
+            if self.plan.reading.on_length == "error":
+                said = f"{name} has {length} frames and {truth} {lengths[truth]}"
+                self._fail(name, InputError(f"{said}: pass --on-length truncate to score the first {min(length, lengths[truth])}."))
+            else:
+                self.facts.setdefault("truncated", {})[name] = [length, lengths[truth]]
+
+    def _read(self, frames: int | None) -> None:
+        """Decodes in the caller's thread, measures blocks in the crew's, keeps the order of the frames."""
+        largest = max((feed.stream.dtype.itemsize * int(np.prod(feed.stream.shape)) for feed in self.feeds.values()), default=1)
+        step = block_frames(largest) if frames is None else 1
+        waiting: deque[tuple[Block, Future[dict[Statistic, Any]]]] = deque()
+        first = 0
+        while frames is None or first < frames:
+            if self.crew.stop.is_set():
+                raise Stopped
+            block = self._block(first, step)
+            if block is None:
+                break
+            alive = [statistic for statistic in self.plan.statistics if self._alive(statistic)]
+            waiting.append((block, self._submit(block, alive)))
+            if len(waiting) > AHEAD:
+                self._gather(*waiting.popleft())
+            first += step
+        while waiting:
+            self._gather(*waiting.popleft())
+
+    def _block(self, first: int, step: int) -> Block | None:
+        used = {name for statistic in self.plan.statistics if self._alive(statistic) for name in self._needs(statistic)}
+        fields: dict[str, Array] = {}
+        for name in (name for name in self.feeds if name in used):
+            try:
+                fields[name] = self.feeds[name].take(step)
+            except Exception as error:
+                self._fail(name, error)
+        if not any(len(frames) for name, frames in fields.items() if not self.feeds[name].stream.still):
+            return None
+        masks = _named({name: fields.pop(name) for name in list(fields) if is_mask(name)})
+        return Block(fields, masks, first, self.context, self.plan.cache, self.plan.reading.on_size == "resize")
+
+    def _submit(self, block: Block, alive: list[Statistic]) -> Future[dict[Statistic, Any]]:
+        def work() -> dict[Statistic, Any]:
+            return {statistic: _attempt(block, statistic) for statistic in alive}
+
+        if self.crew.threads is not None:
+            return self.crew.threads.submit(work)
+        done: Future[dict[Statistic, Any]] = Future()
+        done.set_result(work())
+        return done
+
+    def _gather(self, block: Block, future: Future[dict[Statistic, Any]]) -> None:
+        for statistic, part in future.result().items():
+            if isinstance(part, Exception):
+                self._fail(statistic.identity(), part)
+            else:
+                self.collected[statistic].add(block, part)
+        self.crew.advance(max((len(frames) for frames in block.fields.values()), default=0))
+
+    def _needs(self, statistic: Statistic) -> tuple[str, ...]:
+        return needs(statistic, self.sample.sources)
+
+    def _alive(self, statistic: Statistic) -> bool:
+        return not any(name in self.failed for name in (statistic.identity(), *self._needs(statistic)))
+
+    def _fail(self, name: str, error: Exception) -> None:
+        if self.crew.strict:
+            raise error
+        reason = str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}"
+        self.failed.setdefault(name, " ".join(reason.split()))
+
+
+def _attempt(block: Block, statistic: Statistic) -> Any:
+    try:
+        return block.measure(statistic)
+    except Exception as error:  # told as the sample's failure by the thread that collects
+        return error
+
+
+def _named(masks: Mapping[str, Array]) -> dict[str, Array]:
+    """Region names of mask fields: a plain mask is the foreground, and what it leaves the background."""
+    regions: dict[str, Array] = {}
+    for name, mask in masks.items():
+        _, colon, label = name.partition(":")
+        if colon:
+            regions[label] = mask
+        else:
+            regions |= {"foreground": mask, "background": complement(mask)}
+    return regions

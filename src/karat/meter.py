@@ -1,0 +1,178 @@
+"""Metrics fed by hand: inside a training loop, over batches that are already in memory, over processes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from karat.block import Block, Collected, Context, block_frames
+from karat.errors import UsageError
+from karat.metric import Array, Metric, Statistic
+from karat.region import ALL
+from karat.rows import Rows, concatenate
+from karat.run import score_key
+from karat.score import Value, over_dataset
+from karat.sources.pairing import as_array
+
+
+class Meter:
+    """Collects rows of several metrics; `compute` scores them. Meters that saw different samples can be merged.
+
+    meter = Meter(CannyF1(), SSIM()); meter.update(pred=batch, truth=batch); meter.compute()
+    """
+
+    def __init__(self, *metrics: Metric, regions: Sequence[str] = ()) -> None:
+        if not metrics:
+            raise UsageError("A Meter needs metrics: Meter(CannyF1(), SSIM()).")
+        self.metrics = metrics
+        self.regions = tuple(regions)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self._ids: list[str] = []
+        self._numbered = 0
+        self._parts: dict[Statistic, list[Rows]] = {metric.statistic: [] for metric in self.metrics}
+
+    def update(
+        self, *, ids: Iterable[str] | None = None, masks: Mapping[str, Any] | None = None, **fields: Any
+    ) -> None:
+        """Add a batch. Axis 0 is samples; an axis more than one frame has holds the frames of clips.
+
+        pred, truth: (B, H, W, 3) images or (B, T, H, W, 3) clips. `masks` gives every region of the Meter its weights,
+        (B, H, W) or (B, T, H, W). Of samples with one id the first counts; without ids every row of a batch is a sample.
+        """
+        arrays = {name: as_array(value) for name, value in fields.items()}
+        weights = {name: as_array(value) for name, value in (masks or {}).items()}
+        if set(weights) != set(self.regions):
+            raise UsageError(f"This Meter's regions are {list(self.regions)}, the masks given are {list(weights)}.")
+        sizes = {name: len(array) for name, array in {**arrays, **weights}.items()}
+        if len(set(sizes.values())) > 1:
+            raise UsageError(f"The fields have different numbers of samples: {sizes}.")
+        count = next(iter(sizes.values()), 0)
+        names = self._named(count) if ids is None else list(map(str, ids))
+        if len(names) != count:
+            raise UsageError(f"There are {len(names)} ids for {count} samples.")
+        seen = set(self._ids)
+        for i, name in enumerate(names):
+            if name not in seen:
+                clip = {field: _clip(field, array[i]) for field, array in arrays.items()}
+                self._add(name, clip, {region: _mask(mask[i], _frames(clip)) for region, mask in weights.items()})
+                seen.add(name)
+
+    def merge(self, other: Meter) -> None:
+        """Add the samples of another Meter of the same metrics; its unnamed samples follow the own ones."""
+        if other.metrics != self.metrics or other.regions != self.regions:
+            raise UsageError("Only Meters of the same metrics and regions can be merged.")
+        names = {name: name for name in other._ids}
+        shift = self._numbered
+        names |= {_number(i): _number(i + shift) for i in range(other._numbered)}
+        self._numbered += other._numbered
+        own = set(self._ids)
+        self._ids += [names[name] for name in other._ids if names[name] not in own]
+        for statistic, parts in other._parts.items():
+            self._parts[statistic] += [part.named([names[name] for name in part.samples]) for part in parts]
+
+    def gather(self) -> Meter:
+        """One Meter with the samples of all processes of torch.distributed, in the order of their ranks; the same in each."""
+        distributed = getattr(sys.modules.get("torch"), "distributed", None)
+        if distributed is None or not distributed.is_initialized():
+            return self
+        others: list[Any] = [None] * distributed.get_world_size()
+        distributed.all_gather_object(others, (self._ids, self._numbered, list(self._parts.values())))
+        everything = Meter(*self.metrics, regions=self.regions)
+        for ids, numbered, parts in others:
+            one = Meter(*self.metrics, regions=self.regions)
+            one._ids, one._numbered, one._parts = ids, numbered, dict(zip(self._parts, parts, strict=True))
+            everything.merge(one)
+        return everything
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers must know."""
+        if not self._numbered:
+            return []
+        return [f"{self._numbered} samples came without ids: what a sampler repeats to fill a batch is counted twice."]
+
+    def values(self) -> dict[str, Value]:
+        """Every score with its counts."""
+        samples = sorted(self._ids)
+        if not samples:
+            return {}
+        found: dict[str, Value] = {}
+        for metric in self.metrics:
+            rows = concatenate(self._parts[metric.statistic])
+            for name, regions in over_dataset(metric, rows, samples).items():
+                found |= {score_key(name, region): value for region, value in regions.items()}
+        return found
+
+    def compute(self) -> dict[str, float]:
+        """{score: value} of everything that was added; NaN where undefined."""
+        if not self._ids:
+            return {
+                score_key(name, region): float("nan")
+                for metric in self.metrics
+                for name in metric.scores
+                for region in (ALL, *self.regions)
+            }
+        return {name: value.value for name, value in self.values().items()}
+
+    def _add(self, name: str, clip: Mapping[str, Array], masks: Mapping[str, Array]) -> None:
+        context = Context(name)
+        collected = {statistic: Collected(statistic) for statistic in self._parts}
+        for statistic in collected:
+            lacking = [field for field in statistic.fields() if field not in clip]
+            if lacking:
+                raise UsageError(f"{type(statistic).__name__} needs {' and '.join(lacking)}; given were {', '.join(clip)}.")
+        count = _frames(clip)
+        step = block_frames(max(array[:1].nbytes for array in clip.values()))
+        for first in range(0, count, step):
+            fields = {field: array[first : first + step] for field, array in clip.items()}
+            block = Block(fields, {region: mask[first : first + step] for region, mask in masks.items()}, first, context)
+            for statistic, parts in collected.items():
+                parts.add(block, block.measure(statistic))
+        for statistic, parts in collected.items():
+            if parts.parts:
+                self._parts[statistic].append(parts.rows(context))
+        self._ids.append(name)
+
+    def _named(self, count: int) -> list[str]:
+        self._numbered += count
+        return [_number(i) for i in range(self._numbered - count, self._numbered)]
+
+
+def score_arrays(metric: Metric, fields: Mapping[str, Any], masks: Mapping[str, Any]) -> dict[str, float]:
+    """A metric called on arrays: one sample, axis 0 is frames (a single frame gets that axis)."""
+    meter = Meter(metric, regions=tuple(masks))
+    clip = {name: _clip(name, as_array(value)) for name, value in fields.items()}
+    weights = {name: _mask(as_array(mask), _frames(clip)) for name, mask in masks.items()}
+    if _frames(clip) == 0:
+        return meter.compute()
+    meter._add("0", clip, weights)
+    return meter.compute()
+
+
+def _clip(name: str, array: Array) -> Array:
+    """One sample with its frames first: (H, W), (H, W, 3) and (N, T, H, W) masks of objects are brought to that."""
+    if array.dtype == bool and array.ndim == 4 and name.endswith("segments"):
+        return np.moveaxis(array, 1, 0)
+    single = array.ndim == 2 or (array.ndim == 3 and array.shape[-1] == 3)
+    return array[None] if single else array
+
+
+def _frames(clip: Mapping[str, Array]) -> int:
+    lengths = {name: len(array) for name, array in clip.items()}
+    if len(set(lengths.values())) > 1:
+        raise UsageError(f"The fields have different numbers of frames: {lengths}.")
+    return next(iter(lengths.values()), 0)
+
+
+def _mask(mask: Array, frames: int) -> Array:
+    return np.broadcast_to(mask, (frames, *mask.shape)) if mask.ndim == 2 else mask
+
+
+def _number(i: int) -> str:
+    return f"#{i:012d}"

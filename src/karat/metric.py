@@ -1,0 +1,179 @@
+"""What a metric is: a statistic that is measured, a score that is computed from its sums, and the registry of both."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import UsageError
+
+Array = NDArray[Any]
+Columns = Mapping[str, Array]
+Pool = Literal["frame", "sample", "dataset"]
+registry: dict[str, type[Metric]] = {}
+
+_GIVEN = ("self", "regions", "slots", "sample")  # arguments of measure and prepare that are no fields
+
+
+@dataclass(frozen=True)
+class Score:
+    """What is known of a score before it is measured: its direction, its bounds, its value when both sides are equal."""
+
+    better: Literal["higher", "lower"] | None
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+    identity: float | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A score together with its weight in the next mean; weight 0 leaves it out, and it is counted as excluded."""
+
+    value: Array
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A field made from another one, once a block for all metrics: `by` applied to the frames of `of`."""
+
+    of: str | Derived
+    by: Callable[[Array], Array]
+
+    @property
+    def field(self) -> str:
+        """The sample's field at the root."""
+        return self.of if isinstance(self.of, str) else self.of.field
+
+
+class Sums:
+    """The combined statistics that `score` reads as attributes: one value a group."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.__dict__.update(columns)
+
+    def __getattr__(self, name: str) -> Array:
+        raise AttributeError(f"no statistic {name!r}; measured were {', '.join(self.__dict__)}")
+
+
+def ratio(numerator: Array, denominator: Array) -> Array:
+    """numerator / denominator in float64, NaN where the denominator is 0."""
+    top, bottom = np.broadcast_arrays(np.asarray(numerator, np.float64), np.asarray(denominator, np.float64))
+    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """Measures batches. `measure` names the fields it needs as arguments and returns columns (items, regions, *axes).
+
+    A statistic of unit "frame" is measured block by block; one of unit "item" sees a whole clip: `prepare` shrinks each
+    block while it is decoded, and `measure(parts, sample)` runs once on what it returned, in the order of the frames.
+    """
+
+    unit: ClassVar[Literal["frame", "item"]] = "frame"
+    measure: ClassVar[Callable[..., Columns]]
+    prepare: ClassVar[Callable[..., Any]]
+
+    def inputs(self) -> Mapping[str, Derived]:
+        """Arguments that are derived fields; the others are the sample's own."""
+        return {}
+
+    def arguments(self) -> tuple[str, ...]:
+        """The fields that this statistic reads, as its arguments name them."""
+        return _arguments(type(self))
+
+    def fields(self) -> tuple[str, ...]:
+        """The sample's fields that this statistic needs."""
+        inputs = self.inputs()
+        return tuple(dict.fromkeys(inputs[name].field if name in inputs else name for name in self.arguments()))
+
+    def identity(self) -> str:
+        """Class, parameters and derived inputs: everything of it that can change a number."""
+        by = dict.fromkeys(_history(derived) for derived in self.inputs().values())
+        return " of ".join([repr(self), *by])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(Statistic):
+    """A statistic and the scores that follow from its sums, combined up to `pool` and averaged above it."""
+
+    pool: Pool = "sample"
+
+    of: ClassVar[Statistic | None] = None  # a metric that only scores has a field of this name: what it scores
+    scores: ClassVar[Mapping[str, Score]] = {}
+    aliases: ClassVar[tuple[str, ...]] = ()
+    exempt: ClassVar[Mapping[str, str]] = {}  # a law of the contract that cannot hold by nature -> the reason
+    score: ClassVar[Callable[..., Mapping[str, Array | Weighted]]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "scores" in cls.__dict__:
+            registry[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        for name, hint in _hints(type(self)).items():
+            value, choices = getattr(self, name), get_args(hint)
+            if get_origin(hint) is Literal and value not in choices:
+                raise UsageError(f"{type(self).__name__}.{name} is one of {', '.join(map(repr, choices))}, not {value!r}.")
+
+    @property
+    def statistic(self) -> Statistic:
+        """What is measured for this metric: itself, unless it scores another statistic."""
+        return self.of or self
+
+    def __call__(self, *arrays: Any, regions: Mapping[str, Any] | None = None, **named: Any) -> dict[str, float]:
+        """Score one sample given as arrays whose first axis is frames; `regions` names masks of the same frames."""
+        from karat.meter import score_arrays
+
+        given = dict(zip(self.statistic.fields(), arrays, strict=False)) | named
+        return score_arrays(self, given, regions or {})
+
+
+@cache
+def _arguments(kind: type[Statistic]) -> tuple[str, ...]:
+    method = kind.measure if kind.unit == "frame" else kind.prepare
+    return tuple(name for name in inspect.signature(method).parameters if name not in _GIVEN)
+
+
+@cache
+def _hints(kind: type[Metric]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _history(derived: Derived) -> str:
+    return repr(derived.by) + ("" if isinstance(derived.of, str) else f" of {_history(derived.of)}")
+
+
+def snake(name: str) -> str:
+    """CannyF1 -> canny_f1, BlurSSIM -> blur_ssim, SegmentIoU -> segment_iou."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z][A-Za-z0-9])|(?<=[A-Z])(?=[A-Z][a-z]{2})", "_", name).lower()
+
+
+def metrics() -> dict[str, type[Metric]]:
+    """Every registered metric by class name, Karat's own included."""
+    import karat.metrics  # noqa: F401  (registers)
+
+    return dict(sorted(registry.items()))
+
+
+def find(name: str) -> type[Metric]:
+    """The metric that goes by `name`: its class, its snake-case name, one of its scores, or an alias."""
+    known = metrics()
+    wanted = _plain(name)
+    for spelled in (lambda c: (c.__name__,), lambda c: tuple(c.scores), lambda c: c.aliases):
+        for kind in known.values():
+            if wanted in map(_plain, spelled(kind)):
+                return kind
+    raise UsageError(f"There is no metric {name!r}; there are {', '.join(map(snake, known))}.")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -1,0 +1,95 @@
+"""Structural similarity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import cv2
+import numpy as np
+
+from karat.errors import UsageError
+from karat.kernels.blur import Gray
+from karat.kernels.ssim import ssim_map, ssim_sum
+from karat.metric import Array, Columns, Derived, Metric, Pool, Score, Sums, ratio
+from karat.region import Regions
+
+
+@dataclass(frozen=True)
+class SSIM(Metric):
+    """Structural similarity, the mean over pixels of luminance x contrast x structure,
+    (2 mx my + C1)(2 sxy + C2) / ((mx^2 + my^2 + C1)(sx^2 + sy^2 + C2)), C1 = (K1 L)^2, C2 = (K2 L)^2.
+
+    pred, truth: frames (B, H, W, 3) or (B, H, W), bytes or floats within `data_range` L (255, a declared range, or
+    "truth": max - min of each true frame). Per channel, mean over channels, then over the map: all of it, or without the
+    border of half a window. In a region: the mean of the whole frame's map over the region (eroded by `erode` pixels),
+    undefined where the region has fewer pixels than the window. Values are those of scikit-image's full map.
+    Wang et al. 2004, doi:10.1109/TIP.2003.819861.
+    """
+
+    window: Literal["uniform", "gaussian"] = "uniform"
+    size: int = 7
+    sigma: float = 1.5
+    k1: float = 0.01
+    k2: float = 0.03
+    sample_covariance: bool = True
+    data_range: float | Literal["truth"] = 255.0
+    border: Literal["full", "crop"] = "full"
+    color: Literal["rgb", "gray"] = "rgb"
+    erode: int = 0
+    precision: Literal["float64", "float32"] = "float64"
+    pool: Pool = "frame"
+
+    scores: ClassVar = {"ssim": Score("higher", (-1, 1), 1)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size < 3 or self.size % 2 == 0:
+            raise UsageError(f"{type(self).__name__}.size is an odd number from 3, not {self.size}.")
+        if self.data_range != "truth" and not self.data_range > 0:
+            raise UsageError(f'{type(self).__name__}.data_range is a positive number or "truth", not {self.data_range!r}.')
+
+    def inputs(self) -> dict[str, Derived]:
+        return {} if self.color == "rgb" else {side: Derived(side, Gray()) for side in ("pred", "truth")}
+
+    def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
+        shape = truth.shape[:3]
+        if regions.names == ("all",) and regions.valid is None and regions.maps["all"] is None:
+            border = self._border()
+            area = max(shape[1] - 2 * border, 0) * max(shape[2] - 2 * border, 0)
+            sums = [ssim_sum(p, t, border=border, **self._window(t)) for p, t in zip(pred, truth, strict=True)]
+            return {"ssim": np.array(sums).reshape(-1, 1), "n": np.full((shape[0], 1), area)}
+        maps = [ssim_map(p, t, **self._window(t)) for p, t in zip(pred, truth, strict=True)]
+        known = regions.change(self._eroded) if self.erode else regions
+        known = known.where(self._inside(shape)) if self.border == "crop" else known
+        pixels = known.change(lambda weights: weights != 0).weight(shape)
+        enough = (pixels >= self.size**2) | (pixels == shape[1] * shape[2])
+        return {"ssim": known.sum(np.stack(maps).astype(np.float64)), "n": known.weight(shape) * enough}
+
+    def score(self, s: Sums) -> dict[str, Array]:
+        return {name: ratio(s.ssim, s.n) for name in self.scores}
+
+    def _window(self, truth: Array) -> dict[str, Any]:
+        return {
+            "window": self.window,
+            "size": self.size,
+            "sigma": self.sigma,
+            "k1": self.k1,
+            "k2": self.k2,
+            "data_range": float(truth.max()) - float(truth.min()) if self.data_range == "truth" else self.data_range,
+            "sample_covariance": self.sample_covariance,
+            "precision": self.precision,
+        }
+
+    def _border(self) -> int:
+        return self.size // 2 if self.border == "crop" else 0
+
+    def _inside(self, shape: tuple[int, ...]) -> Array:
+        inside, border = np.zeros(shape, bool), self._border()
+        inside[:, border : shape[1] - border, border : shape[2] - border] = True
+        return inside
+
+    def _eroded(self, weights: Array) -> Array:
+        disc = np.ones((2 * self.erode + 1, 2 * self.erode + 1), np.uint8)
+        inside = [cv2.erode((frame != 0).astype(np.uint8), disc, borderType=cv2.BORDER_REPLICATE) for frame in weights]
+        return np.where(np.stack(inside) != 0, weights, np.zeros((), weights.dtype))

@@ -1,0 +1,211 @@
+"""Regions are weight maps; every sum over pixels in Karat goes through `Regions`.
+
+A map is None (every pixel), boolean, floating (weights, 0 leaves a pixel out) or `Labels` (one integer map that names
+several disjoint regions at once). Pixels of weight 0 are never read, so 0 x NaN cannot happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import InputError
+
+Array = NDArray[Any]
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Disjoint regions in one integer map: pixel value i belongs to `names[i]`, a negative value to none."""
+
+    map: NDArray[np.integer[Any]]
+    names: tuple[str, ...]
+
+
+Map = Array | Labels | None
+
+
+def complement(weights: Array) -> Array:
+    """Not in the region: logical for boolean maps, 1 - w for weights in [0, 1]."""
+    return ~weights if weights.dtype == bool else 1.0 - weights
+
+
+def intersection(a: Array, b: Array) -> Array:
+    """In both: logical for boolean maps, the product for weights."""
+    return a & b if a.dtype == bool == b.dtype else np.multiply(a, b, dtype=np.float64)
+
+
+def union(a: Array, b: Array) -> Array:
+    """In either: logical for boolean maps, a + b - ab for weights in [0, 1]."""
+    return a | b if a.dtype == bool == b.dtype else complement(intersection(complement(a * 1.0), complement(b * 1.0)))
+
+
+@dataclass(frozen=True)
+class Regions:
+    """The regions of a block of B frames, in order; each map is (B, H, W), a `Labels` of that shape, or None."""
+
+    maps: Mapping[str, Map]
+    valid: NDArray[np.bool_] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a column of every sum; the bins of a `Labels` map are `name:bin`."""
+        return tuple(
+            name
+            for key, weights in self.maps.items()
+            for name in ([f"{key}:{bin}" for bin in weights.names] if isinstance(weights, Labels) else [key])
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def where(self, valid: Array) -> Regions:
+        """The same regions, restricted to the pixels where `valid` (B, H, W) holds."""
+        return replace(self, valid=valid if self.valid is None else self.valid & valid)
+
+    def each(self) -> Iterator[tuple[int, Regions]]:
+        """Every region by itself, with its column: for what must be estimated inside one region."""
+        for column, name in enumerate(self.names):
+            key, _, bin = (name, "", "") if name in self.maps else name.partition(":")
+            weights = self.maps[key]
+            if isinstance(weights, Labels):
+                weights = weights.map == weights.names.index(bin)
+            yield column, Regions({name: weights}, self.valid)
+
+    def frames(self, start: int, stop: int) -> Regions:
+        """The regions of the frames [start, stop) of the block."""
+
+        def cut(weights: Map) -> Map:
+            if isinstance(weights, Labels):
+                return replace(weights, map=weights.map[start:stop])
+            return None if weights is None else weights[start:stop]
+
+        valid = None if self.valid is None else self.valid[start:stop]
+        return Regions({name: cut(weights) for name, weights in self.maps.items()}, valid)
+
+    def change(self, change: Callable[[Array], Array]) -> Regions:
+        """The regions with `change` applied to every weight map (an erosion, a crop)."""
+        changed = {name: weights if weights is None else change(_plain(weights)) for name, weights in self.maps.items()}
+        return replace(self, maps=changed)
+
+    def sum(self, values: Array) -> Array:
+        """Weighted sums of `values` (B, H, W) by frame and region: (B, regions), int64 for integers, else float64."""
+        rows = [
+            np.concatenate([_sum(values[frame], weights, valid) for weights, valid in self._of_frame(frame)])
+            for frame in range(len(values))
+        ]
+        return np.stack(rows) if rows else np.zeros((0, len(self)), _dtype(values.dtype))
+
+    def weight(self, shape: Sequence[int]) -> Array:
+        """Summed weights of frames of `shape` (B, H, W): pixel counts unless a map is floating."""
+        return self.sum(np.broadcast_to(np.True_, tuple(shape)))
+
+    def mean(self, values: Array) -> Array:
+        """Weighted means of `values` (B, H, W): (B, regions), NaN where a region is empty."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean: Array = np.divide(self.sum(values), self.weight(values.shape))
+        return mean
+
+    def count(self, labels: Array, bins: int) -> Array:
+        """Summed weights of the pixels of each label 0..bins-1 by frame and region: (B, regions, bins)."""
+        counts = [
+            [np.bincount(labels[frame][keep], weights, bins) for keep, weights in self._weights(frame, labels)]
+            for frame in range(len(labels))
+        ]
+        exact = all(weights is None or isinstance(weights, Labels) or weights.dtype == bool for weights in self.maps.values())
+        return np.array(counts).reshape(len(labels), len(self), bins).astype(np.int64 if exact else np.float64)
+
+    def select(self, values: Array) -> list[list[Array]]:
+        """The pixels of every frame and region, flat: `[frame][region]`; weights only say in or out."""
+        return [
+            [values[frame][keep] for weights, valid in self._of_frame(frame) for keep in _kept(weights, valid, values[frame])]
+            for frame in range(len(values))
+        ]
+
+    def quantile(self, values: Array, q: float) -> Array:
+        """The q-quantile of every frame and region, NaN where a region is empty: (B, regions)."""
+        return np.array(
+            [[np.quantile(part, q) if part.size else np.nan for part in frame] for frame in self.select(values)]
+        ).reshape(len(values), len(self))
+
+    def histogram(self, values: Array, edges: Array) -> Array:
+        """Pixel counts between `edges` by frame and region: (B, regions, bins), int64."""
+        counts = [[np.histogram(part, edges)[0] for part in frame] for frame in self.select(values)]
+        return np.array(counts, np.int64).reshape(len(values), len(self), len(edges) - 1)
+
+    def _weights(self, frame: int, values: Array) -> Iterator[tuple[Array, Array | None]]:
+        for weights, valid in self._of_frame(frame):
+            for keep in _kept(weights, valid, values[frame]):
+                floating = isinstance(weights, np.ndarray) and weights.dtype != bool
+                yield keep, weights[keep].astype(np.float64) if floating else None  # type: ignore[index, union-attr]
+
+    def _of_frame(self, frame: int) -> Iterator[tuple[Map, Array | None]]:
+        valid = None if self.valid is None else self.valid[frame]
+        for weights in self.maps.values():
+            if isinstance(weights, Labels):
+                yield replace(weights, map=weights.map[frame]), valid
+            else:
+                yield None if weights is None else weights[frame], valid
+
+
+def make_regions(masks: Mapping[str, Array], shape: tuple[int, int, int]) -> Regions:
+    """Everything, and each named mask; `shape` is (frames, H, W), a mask of shape (H, W) holds for every frame."""
+    maps: dict[str, Map] = {ALL: None}
+    for name, mask in masks.items():
+        weights = np.asarray(mask)
+        if weights.dtype != bool and not np.issubdtype(weights.dtype, np.floating):
+            weights = _boolean(weights, name)
+        if weights.ndim == 2:
+            weights = np.broadcast_to(weights, shape)
+        if weights.shape != shape:
+            raise InputError(f"mask {name!r} has shape {weights.shape}, the frames {shape}: give one mask a frame.")
+        maps[name] = weights
+    return Regions(maps)
+
+
+def _boolean(mask: Array, name: str) -> NDArray[np.bool_]:
+    top = mask.max(initial=0)
+    if not np.isin(np.unique(mask), (0, top)).all() or top not in (0, 1, 255):
+        raise InputError(f"mask {name!r} has values other than 0 and 1 or 0 and 255: save it as boolean or float weights.")
+    return mask != 0
+
+
+def _plain(weights: Array | Labels) -> Array:
+    if isinstance(weights, Labels):
+        raise InputError("A map of labels cannot be changed pixel by pixel; give each region its own mask.")
+    return weights
+
+
+def _dtype(dtype: np.dtype[Any]) -> type[np.int64] | type[np.float64]:
+    return np.float64 if np.issubdtype(dtype, np.floating) else np.int64
+
+
+def _sum(values: Array, weights: Map, valid: Array | None) -> Array:
+    """The one place that adds pixels: a frame's weighted sum in one region (or one per label), in pixel order."""
+    dtype = _dtype(values.dtype)
+    if isinstance(weights, Labels):
+        keep = (weights.map >= 0) if valid is None else (weights.map >= 0) & valid
+        labels, kept = weights.map[keep], values[keep]
+        if dtype is np.int64 and kept.dtype != bool:  # bincount adds in float64, exact below 2^53
+            return np.bincount(labels, kept, len(weights.names)).astype(np.int64)
+        sums = np.bincount(labels, None if kept.dtype == bool and kept.all() else kept, len(weights.names))
+        return sums.astype(dtype)
+    if weights is None or weights.dtype == bool:
+        keep = valid if weights is None else weights if valid is None else weights & valid
+        if values.dtype == bool:
+            return np.array([np.count_nonzero(values if keep is None else values & keep)], np.int64)
+        return np.array([(values if keep is None else values[keep]).sum(dtype=dtype)], dtype)
+    keep = weights != 0 if valid is None else (weights != 0) & valid
+    return np.array([(values[keep] * weights[keep].astype(np.float64)).sum()], np.float64)
+
+
+def _kept(weights: Map, valid: Array | None, values: Array) -> list[Array]:
+    everything = np.ones(values.shape, bool) if valid is None else valid
+    if isinstance(weights, Labels):
+        return [everything & (weights.map == label) for label in range(len(weights.names))]
+    return [everything if weights is None else everything & (weights != 0)]

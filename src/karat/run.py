@@ -1,0 +1,244 @@
+"""A run: what was evaluated, its rows, and the scores, notes and signature that follow from them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from karat import __version__
+from karat.measure import Failure, Measured, needs
+from karat.metric import Metric, Statistic, snake
+from karat.region import ALL
+from karat.rows import Rows, concatenate, empty
+from karat.score import Value, by_frame, by_sample, over_dataset, plain_number
+from karat.suite import Reading
+
+COMPUTED_BY = ("numpy", "opencv-python-headless", "scipy", "av")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Everything but the data that can change a number."""
+
+    suite: str
+    protocol: str
+    metrics: tuple[Metric, ...]
+    reading: Reading
+    fields: tuple[str, ...]
+
+    @cached_property
+    def regions(self) -> tuple[str, ...]:
+        """The regions that are scored: everything, and what the masks name."""
+        named = [name.partition(":")[2] for name in self.fields if name.startswith("mask:")]
+        plain = ["foreground", "background"] if "mask" in self.fields else []
+        return (ALL, *plain, *named)
+
+    @cached_property
+    def statistics(self) -> dict[str, Statistic]:
+        """What is measured, once each, by the name that its columns carry in the tables."""
+        names: dict[str, Statistic] = {}
+        for statistic in dict.fromkeys(metric.statistic for metric in self.metrics):
+            base = snake(type(statistic).__name__)
+            names[base if base not in names else f"{base}_{len(names)}"] = statistic
+        return names
+
+    def __str__(self) -> str:
+        metrics = "+".join(_spelling(metric) for metric in self.metrics)
+        parts = [f"karat:{__version__}", f"{self.suite}@{self.protocol}", metrics, self.reading.identity()]
+        parts.append(f"regions:{'+'.join(self.regions)}")
+        return "|".join([*parts, *(f"{name}:{installed}" for name, installed in versions().items())])
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computes."""
+    found = {}
+    for name in COMPUTED_BY:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # OpenCV comes under several names
+            found[name] = _opencv() if name.startswith("opencv") else "unknown"
+    return found
+
+
+def _opencv() -> str:
+    import cv2
+
+    return str(cv2.__version__)
+
+
+def _spelling(metric: Metric) -> str:
+    return metric.identity() if metric.statistic is metric else f"{metric!r} of {metric.statistic.identity()}"
+
+
+@dataclass
+class Run:
+    """An evaluation and its results; `Run.load(folder)` reads one back."""
+
+    identity: Identity
+    data: str
+    samples: tuple[str, ...]
+    measured: Mapping[str, Measured]
+    notes_before: Sequence[str] = ()
+    folder: Path | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Run:
+        """The run that a folder holds, complete or not."""
+        from karat.folder import load
+
+        return load(Path(folder))
+
+    @property
+    def suite(self) -> str:
+        return self.identity.suite
+
+    @property
+    def protocol(self) -> str:
+        return self.identity.protocol
+
+    @property
+    def signature(self) -> str:
+        """One line that says what these numbers are: equal lines mean comparable numbers on the same data."""
+        return f"{self.identity}|n:{len(self.samples)}|data:{self.data[:16]}"
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Why scores of samples are missing."""
+        return [failure for name in self.samples if name in self.measured for failure in self.measured[name].failures]
+
+    @cached_property
+    def rows(self) -> dict[str, Rows]:
+        """Everything that was measured, in key order, by the statistic's name."""
+        done = list(self.measured.values())
+        return {
+            name: concatenate([one.rows[statistic] for one in done if statistic in one.rows]) if done else empty()
+            for name, statistic in self.identity.statistics.items()
+        }
+
+    @cached_property
+    def scores(self) -> dict[str, Value]:
+        """Every score of every region (`score@region`, the whole frame plain) over the dataset."""
+        found: dict[str, Value] = {}
+        for metric, rows, failed in self._each():
+            if len(failed) == len(self.samples):
+                values = {name: dict.fromkeys(self.identity.regions, _nothing(len(failed))) for name in metric.scores}
+            else:
+                values = over_dataset(metric, rows, self.samples, failed)
+            for name, regions in values.items():
+                found |= {score_key(name, region): regions[region] for region in self.identity.regions if region in regions}
+        return found
+
+    @cached_property
+    def sample_scores(self) -> dict[str, dict[str, float]]:
+        """{sample: {score: value}}; NaN is undefined, a score whose sample failed is absent."""
+        found: dict[str, dict[str, float]] = {name: {} for name in self.samples}
+        for metric, rows, failed in self._each():
+            alive = [name for name in self.samples if name not in failed]
+            for name, scored in (by_sample(metric, rows, alive) if alive else {}).items():
+                for sample, values in zip(alive, scored.value.tolist(), strict=True):
+                    found[sample] |= {score_key(name, r): value for r, value in zip(rows.regions, values, strict=True)}
+        return found
+
+    @cached_property
+    def frame_scores(self) -> dict[str, dict[int, dict[str, float]]]:
+        """{sample: {frame: {score: value}}} of what is measured by frame, each frame scored by itself."""
+        found: dict[str, dict[int, dict[str, float]]] = {name: {} for name in self.samples}
+        for metric, rows, _ in self._each():
+            if metric.statistic.unit != "frame" or not len(rows):
+                continue
+            keys, frames = by_frame(metric, rows)
+            for name, score in frames.items():
+                for s, f, r, value in zip(keys.sample, keys.frame, keys.region, score.value.tolist(), strict=True):
+                    of_frame = found[rows.samples[s]].setdefault(int(f), {})
+                    of_frame[score_key(name, rows.regions[r])] = value
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers must know."""
+        return [*self.notes_before, *self._facts(), *self._undefined(), *self._failed()]
+
+    def plain(self) -> dict[str, Any]:
+        """The scores as strict JSON: the same bytes for the same inputs."""
+        return {
+            "suite": self.suite,
+            "protocol": self.protocol,
+            "signature": self.signature,
+            "scores": {name: value.plain() for name, value in self.scores.items()},
+            "notes": self.notes,
+        }
+
+    def table(self) -> list[dict[str, Any]]:
+        """One record a score and region."""
+        return [
+            {"score": name.partition("@")[0], "region": name.partition("@")[2] or ALL, **value.__dict__}
+            for name, value in self.scores.items()
+        ]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={plain_number(value.value)}" for name, value in self.scores.items())
+        return f"Run({self.suite}@{self.protocol}, n={len(self.samples)}: {values})"
+
+    def _each(self) -> Iterator[tuple[Metric, Rows, set[str]]]:
+        name_of = {statistic: name for name, statistic in self.identity.statistics.items()}
+        for metric in self.identity.metrics:
+            statistic = metric.statistic
+            blamed = {statistic.identity(), *needs(statistic, dict.fromkeys(self.identity.fields))}
+            failed = {failure.sample for failure in self.failures if failure.field in blamed}
+            yield metric, self.rows[name_of[statistic]], failed | (set(self.samples) - set(self.measured))
+
+    def _facts(self) -> Iterator[str]:
+        facts = [self.measured[name].facts for name in self.samples if name in self.measured]
+        cut = sum("truncated" in one for one in facts)
+        if cut:
+            yield f"{_count(cut, 'sample')} cut to the shorter side."
+        for name, count in Counter(name for one in facts for name in one.get("resized", ())).items():
+            yield f"{name} of {_count(count, 'sample')} resized to the truth."
+        for name, count in Counter(name for one in facts for name in one.get("absent", ())).items():
+            yield f"{name} of {_count(count, 'sample')} missing: scored as empty."
+        rates = [one["fps"] for one in facts if len(set(one.get("fps", {}).values())) > 1]
+        if rates:
+            example = ", ".join(f"{name} {fps:g}" for name, fps in rates[0].items())
+            yield f"Frame rates differ in {_count(len(rates), 'sample')} ({example} in the first): frames are paired by index."
+
+    def _undefined(self) -> Iterator[str]:
+        for metric, rows, failed in self._each():
+            alive = [name for name in self.samples if name not in failed]
+            if metric.pool != "frame" or not alive:
+                continue
+            for name, scored in by_sample(metric, rows, alive).items():
+                for column, region in enumerate(rows.regions):
+                    frames = int(scored.undefined_frames[:, column].sum())
+                    if frames:
+                        samples = int((scored.undefined_frames[:, column] > 0).sum())
+                        said = f"{score_key(name, region)}: {_count(frames, 'frame')} of {_count(samples, 'sample')} undefined"
+                        yield f"{said} and left out."
+
+    def _failed(self) -> Iterator[str]:
+        missing = len(self.samples) - len(self.measured)
+        if missing:
+            yield f"{_count(missing, 'sample')} not yet evaluated: run the same command again to go on."
+        failed = {failure.sample for failure in self.failures}
+        if failed:
+            first = self.failures[0]
+            yield f"{_count(len(failed), 'sample')} failed, the first is {first.sample}: {first.reason}"
+
+
+def score_key(name: str, region: str) -> str:
+    """score, or score@region."""
+    return name if region == ALL else f"{name}@{region}"
+
+
+def _nothing(failed: int) -> Value:
+    return Value(math.nan, 0, 0, 0, failed)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

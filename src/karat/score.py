@@ -1,0 +1,129 @@
+"""From rows to numbers: pool statistics, score them, average the scores level by level, count what is undefined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from karat.metric import Array, Metric, Sums, Weighted, ratio
+from karat.rows import Rows, reduce
+
+
+@dataclass(frozen=True)
+class Value:
+    """A dataset's score; n + undefined + excluded + failed is the number of truth samples."""
+
+    value: float
+    n: int
+    undefined: int
+    excluded: int
+    failed: int
+
+    def plain(self) -> dict[str, Any]:
+        """Strict JSON: null is undefined, infinities are strings."""
+        return {**self.__dict__, "value": plain_number(self.value)}
+
+
+def plain_number(value: float) -> float | str | None:
+    """A number as strict JSON has it: NaN as null, infinities as strings."""
+    if math.isnan(value):
+        return None
+    return ("inf" if value > 0 else "-inf") if math.isinf(value) else float(value)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Values of one score and their weights in the next mean, (samples, regions)."""
+
+    value: Array
+    weight: Array
+    undefined_frames: Array
+
+
+def by_frame(metric: Metric, rows: Rows) -> tuple[Rows, dict[str, Weighted]]:
+    """Each frame's scores by themselves: the rows' keys (one row a frame and region), and a column a score."""
+    group = (rows.sample.astype(np.int64) * (1 + rows.frame.max(initial=0)) + rows.frame) * len(rows.regions) + rows.region
+    _, first, index = np.unique(group, return_index=True, return_inverse=True)
+    sums = {name: reduce(column, index, len(first)) for name, column in rows.columns.items()}
+    return rows.take(first), {name: _weighted(score) for name, score in metric.score(Sums(sums)).items()}
+
+
+def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, Scored]:
+    """Each sample's scores, pooled as the metric says (a metric pooled over the dataset: of that sample alone)."""
+    rows = rows.of(samples)
+    shape = (len(samples), len(rows.regions))
+    cell = rows.sample.astype(np.int64) * shape[1] + rows.region
+    if metric.pool != "frame":
+        sums = {name: reduce(column, cell, shape[0] * shape[1]) for name, column in rows.columns.items()}
+        return {
+            name: Scored(*(part.reshape(shape) for part in _parts(score)), np.zeros(shape, np.int64))
+            for name, score in metric.score(Sums(sums)).items()
+        }
+    keys, frames = by_frame(metric, rows)
+    cell = keys.sample.astype(np.int64) * shape[1] + keys.region
+    scored = {}
+    for name, score in frames.items():
+        undefined = np.isnan(score.value) & (score.weight != 0)
+        defined = ~undefined & (score.weight != 0)
+        with np.errstate(invalid="ignore"):
+            total = reduce(np.where(defined, score.value * score.weight, 0.0), cell, shape[0] * shape[1])
+        mean = ratio(total, reduce(np.where(defined, score.weight, 0.0), cell, len(total)))
+        missed = reduce(undefined, cell, len(total)).reshape(shape)
+        scored[name] = Scored(mean.reshape(shape), np.ones(shape), missed)
+    return scored
+
+
+def over_dataset(
+    metric: Metric,
+    rows: Rows,
+    samples: Sequence[str],
+    failed: Collection[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> dict[str, dict[str, Value]]:
+    """{score: {region: value}} over `samples`; `weights` says how often each sample counts (default: once)."""
+    alive = [name for name in samples if name not in failed]
+    times = np.array([(weights or {}).get(name, 1) for name in alive]).reshape(-1, 1)
+    each = by_sample(metric, rows, alive)
+    pooled = _pooled(metric, rows.of(alive), times) if metric.pool == "dataset" else {}
+    return {
+        name: {
+            region: _value(scored, column, times, len(failed), pooled[name][column] if pooled else None)
+            for column, region in enumerate(rows.regions)
+        }
+        for name, scored in each.items()
+    }
+
+
+def _pooled(metric: Metric, rows: Rows, times: Array) -> dict[str, Array]:
+    times = times.reshape(-1)[rows.sample] if len(rows) else np.zeros(0)
+    sums = {
+        name: reduce(column * times.reshape(-1, *[1] * (column.ndim - 1)), rows.region, len(rows.regions))
+        for name, column in rows.columns.items()
+    }
+    return {name: _weighted(score).value for name, score in metric.score(Sums(sums)).items()}
+
+
+def _value(scored: Scored, column: int, times: Array, failed: int, pooled: float | None) -> Value:
+    value, weight = scored.value[:, [column]], scored.weight[:, [column]]
+    present, kept = times > 0, weight != 0
+    defined = present & kept & ~np.isnan(value)
+    nothing = np.zeros(len(value), np.int64)
+    with np.errstate(invalid="ignore"):
+        total = reduce(np.where(defined, value * weight * times, 0.0), nothing, 1)
+        share = reduce(np.where(defined, weight * times, 0.0), nothing, 1)
+        mean = float(total[0, 0] / share[0, 0]) if defined.any() else math.nan
+    counts = [int(np.sum(times[which])) for which in (defined, present & kept & ~defined, present & ~kept)]
+    return Value(mean if pooled is None else float(pooled), *counts, failed)
+
+
+def _weighted(score: Array | Weighted) -> Weighted:
+    return score if isinstance(score, Weighted) else Weighted(score, np.ones(np.shape(score)))
+
+
+def _parts(score: Array | Weighted) -> tuple[Array, Array]:
+    both = _weighted(score)
+    return np.asarray(both.value, np.float64), np.asarray(both.weight, np.float64)

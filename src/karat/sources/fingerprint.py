@@ -1,0 +1,51 @@
+"""The identity of content: sha256 of what would be read."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from .guard import MIB, guarded, refusal
+from .images import images_in
+from .stream import Array
+
+CHUNK = 4 * MIB
+
+
+def digest(source: Path | Array) -> str:
+    """sha256 in hex: of a file its bytes; of a folder the names, sizes and bytes of its pictures in natural
+    order; of an array its type, shape and bytes in C order."""
+    name = source if isinstance(source, Path) else "the array"
+    state = hashlib.sha256()
+    with guarded(name, "something to fingerprint"):
+        if not isinstance(source, Path):
+            _add_array(state, source)
+        elif source.is_dir():
+            pictures = images_in(source)
+            if not pictures:
+                raise refusal(source, "holds no picture", "a folder of pictures was expected", "check the path")
+            for path in pictures:
+                encoded = path.name.encode("utf-8", "surrogateescape")
+                state.update(f"{len(encoded)} {path.stat().st_size} ".encode() + encoded)
+                _add_file(state, path)
+        else:
+            _add_file(state, source)
+    return state.hexdigest()
+
+
+def _add_file(state: hashlib._Hash, path: Path) -> None:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            state.update(chunk)
+
+
+def _add_array(state: hashlib._Hash, array: Array) -> None:
+    if array.dtype.hasobject:
+        raise refusal("the array", "holds Python objects", "numbers were expected", "convert it")
+    state.update(f"{array.dtype.str} {array.shape} ".encode())
+    if array.ndim == 0:
+        state.update(array.tobytes())
+    for item in array if array.ndim else ():
+        state.update(np.ascontiguousarray(item).tobytes())

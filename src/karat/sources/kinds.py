@@ -1,0 +1,215 @@
+"""What a field may be, and the one way to open it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .arrays import open_npy, open_npz
+from .convert import (
+    check_depth,
+    check_frames,
+    check_mask,
+    check_segments,
+    to_depth,
+    to_mask,
+    to_rgb,
+    to_segments,
+)
+from .guard import check_frame, guarded, refusal
+from .images import IMAGE_SUFFIXES, images_in, open_folder, open_image
+from .safetensors import open_safetensors
+from .segments import open_segments
+from .slab import Slab, memory_slab, stack_frames
+from .stream import Array, Frames, Stream
+from .video import VIDEO_SUFFIXES, open_video
+
+ARRAY_SUFFIXES = frozenset({".npy", ".npz", ".safetensors"})
+Declared = tuple[tuple[int, ...], np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of field.
+
+    arrays: names of its array in npz and safetensors, best first.  label_names: arrays that name segments.
+    layouts: for each number of axes of an array, how it is read: "still", "sequence" or "stack".
+    check: shape and dtype of a frame as given -> as it will be, or InputError.  convert: the frame itself.
+    """
+
+    name: str
+    expects: str
+    suffixes: frozenset[str]
+    arrays: tuple[str, ...]
+    layouts: dict[int, str]
+    check: Callable[[str, tuple[int, ...], np.dtype[Any]], Declared]
+    convert: Callable[[str, Array], Array]
+    label_names: tuple[str, ...] = ()
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "frames",
+            "RGB frames (T, H, W, 3) or grey ones (T, H, W), uint8 or float",
+            VIDEO_SUFFIXES | IMAGE_SUFFIXES | ARRAY_SUFFIXES,
+            ("frames",),
+            {3: "sequence", 4: "sequence"},
+            check_frames,
+            to_rgb,
+        ),
+        Kind(
+            "depth",
+            "depth (T, H, W) of real numbers",
+            IMAGE_SUFFIXES | ARRAY_SUFFIXES,
+            ("depth", "data"),
+            {3: "sequence"},
+            check_depth,
+            to_depth,
+        ),
+        Kind(
+            "segments",
+            "a label map (T, H, W) of integers or masks (N, T, H, W) of booleans",
+            IMAGE_SUFFIXES | ARRAY_SUFFIXES | {".json"},
+            ("labels", "masks"),
+            {3: "sequence", 4: "stack"},
+            check_segments,
+            to_segments,
+            ("names", "phrases"),
+        ),
+        Kind(
+            "mask",
+            "a mask (T, H, W) or (H, W) of booleans, 0 and 1, 0 and 255, or float weights",
+            VIDEO_SUFFIXES | IMAGE_SUFFIXES | ARRAY_SUFFIXES,
+            ("mask",),
+            {2: "still", 3: "sequence"},
+            check_mask,
+            to_mask,
+        ),
+    )
+}
+
+
+def kind_of(name: str) -> Kind:
+    if name not in KINDS:
+        raise refusal(f"the kind {name!r}", "does not exist", f"one of {', '.join(KINDS)} was expected", "choose one")
+    return KINDS[name]
+
+
+def open_stream(source: Path | Array, kind: str) -> Stream:
+    """Frames of a video, picture, folder of pictures, array file, JSON or array, as the kind asks for them.
+
+    Anything that cannot be read raises InputError, here or while the frames are read.
+    """
+    asked = kind_of(kind)
+    name = str(source) if isinstance(source, Path) else "the array"
+    with guarded(name, asked.expects):
+        raw = _open_path(source, asked) if isinstance(source, Path) else _open_slab(memory_slab(source), asked)
+        return _conformed(raw, asked)
+
+
+def _open_path(path: Path, kind: Kind) -> Stream:
+    ids = kind.name != "frames"
+    if kind.name == "segments":
+        _refuse_lossy(images_in(path) if path.is_dir() else [path])
+    if path.is_dir():
+        return open_folder(path, ids=ids)
+    path.stat()
+    suffix = path.suffix.lower()
+    if suffix not in kind.suffixes:
+        raise refusal(
+            path,
+            f"has the suffix {suffix!r}",
+            f"{kind.name} are read from {' '.join(sorted(kind.suffixes))}",
+            "convert the file",
+        )
+    if suffix in VIDEO_SUFFIXES:
+        return open_video(path, mask=kind.name == "mask")
+    if suffix in IMAGE_SUFFIXES:
+        return open_image(path, ids=ids)
+    if suffix == ".json":
+        return open_segments(path)
+    if suffix == ".npy":
+        return _open_slab(open_npy(path), kind)
+    opener = open_npz if suffix == ".npz" else open_safetensors
+    return _open_slab(opener(path, kind.arrays, kind.label_names), kind)
+
+
+def _refuse_lossy(paths: list[Path]) -> None:
+    for path in paths:
+        if path.suffix.lower() in (".jpg", ".jpeg"):
+            raise refusal(path, "is a JPEG", "labels do not survive its compression", "save label maps as PNG")
+
+
+def _open_slab(slab: Slab, kind: Kind) -> Stream:
+    layout = kind.layouts.get(len(slab.shape))
+    stack = layout == "stack"
+    # A stack without objects is a prediction; anything else without pixels is not.
+    if layout is None or 0 in slab.shape[stack:] or stack != (kind.name == "segments" and slab.dtype.kind == "b"):
+        raise refusal(
+            slab.name,
+            f"has shape {slab.shape} of {slab.dtype.name}",
+            f"{kind.expects} was expected",
+            "reorder, convert or index the axes",
+        )
+    if kind.name == "frames" and len(slab.shape) == 3 and slab.shape[2] in (3, 4):
+        raise refusal(
+            slab.name,
+            f"has shape {slab.shape}, which reads as grey frames {slab.shape[2]} pixels wide",
+            f"{kind.expects} was expected",
+            "add an axis in front if it is one picture",
+        )
+    length, shape = slab.shape[0], slab.shape[1:]
+    if layout == "still":
+        length, shape = 1, slab.shape
+    elif stack:
+        length, shape = slab.shape[1], (slab.shape[0], *slab.shape[2:])
+    check_frame(slab.name, shape, slab.dtype.itemsize)
+
+    def frames() -> Frames:
+        yield from stack_frames(slab) if stack else slab.read(0 if layout == "still" else 1)
+
+    return Stream(
+        frames(),
+        name=slab.name,
+        shape=shape,
+        dtype=slab.dtype,
+        length=length,
+        labels=slab.labels,
+        still=layout == "still",
+    )
+
+
+def _conformed(raw: Stream, kind: Kind) -> Stream:
+    """The frames as the kind has them, each checked against what was declared."""
+    shape, dtype = kind.check(raw.name, raw.shape, raw.dtype)
+
+    def frames() -> Frames:
+        with guarded(raw.name, kind.expects):
+            for index, given in enumerate(raw):
+                frame = kind.convert(raw.name, given)
+                if frame.shape != shape or frame.dtype != dtype:
+                    raise refusal(
+                        raw.name,
+                        f"has a frame {index} of shape {frame.shape} and {frame.dtype.name}",
+                        f"the first is {shape} of {dtype.name}",
+                        "give all frames one shape and type",
+                    )
+                yield frame
+
+    return Stream(
+        frames(),
+        name=raw.name,
+        shape=shape,
+        dtype=dtype,
+        length=raw.length,
+        fps=raw.fps,
+        labels=raw.labels,
+        # A single picture is a clip of one frame, except where one mask stands for a whole video.
+        still=raw.still and (kind.name == "mask" or raw.shape == (0, 0, 0)),
+    )

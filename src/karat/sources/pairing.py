@@ -1,0 +1,172 @@
+"""What a user gave for one field, as samples: id -> file or array."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .guard import guarded, refusal
+from .images import is_image, natural
+from .kinds import Kind, kind_of
+from .stream import Array
+
+MAX_FOLDERS = 1_000_000
+
+
+def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Path | Array]:
+    """Samples by id, from a folder, a file, a mapping, a list of arrays or one array.
+
+    Files: the id is the path inside the folder, with "/" and without suffix; a folder that directly holds
+    pictures is one sample ("." for the root).  `pattern` is searched in such an id and its first
+    group, or the whole match, becomes the id; where it does not match the id stays.
+    Arrays: "0000", "0001", ...; one axis more than a clip of this kind has is many clips.
+    """
+    asked = kind_of(kind)
+    if isinstance(value, str | Path):
+        root = Path(value)
+        with guarded(root, f"a file or folder of {asked.name}"):
+            found = _walk(root, asked) if root.is_dir() else _single(root, asked)
+            return _renamed(found, pattern)
+    if isinstance(value, Mapping):
+        return {_id(key): Path(item) if isinstance(item, str | Path) else as_array(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return _numbered([as_array(item) for item in value])
+    array = as_array(value)
+    return _numbered(list(array) if _is_many(array, asked) else [array])
+
+
+def as_array(value: Any) -> Array:
+    """An ndarray of whatever speaks NumPy's or DLPack's protocol; tensors are brought to the CPU."""
+    name = f"a value of type {type(value).__name__}"
+    with guarded(name, "an array"):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(value, torch.Tensor):
+            value = value.detach().cpu()
+            # NumPy has no bfloat16; float32 holds every one of its values.
+            value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+        if isinstance(value, np.ma.MaskedArray):
+            raise refusal(name, "hides some values", "NumPy would drop the mask", "give array.filled(...)")
+        if hasattr(value, "__array__"):
+            array: Array = np.asarray(value)
+        elif hasattr(value, "__dlpack__"):
+            array = np.from_dlpack(value)
+        else:
+            raise refusal(
+                name,
+                "is no array",
+                "an array, a tensor or a path in a mapping was expected",
+                "convert it with np.asarray",
+            )
+        if array.dtype.hasobject:
+            raise refusal(name, "holds Python objects", "numbers were expected", "make the arrays one shape")
+        return array
+
+
+def _is_many(array: Array, kind: Kind) -> bool:
+    most = 5 if kind.name == "frames" or (kind.name == "segments" and array.dtype.kind == "b") else 4
+    if array.ndim > most:
+        raise refusal(
+            "the array",
+            f"has shape {array.shape}",
+            f"{kind.expects}, or one axis more for several samples, was expected",
+            "reshape it",
+        )
+    return array.ndim == most
+
+
+def _numbered(arrays: list[Array]) -> dict[str, Path | Array]:
+    if not arrays:
+        raise refusal("the list", "is empty", "at least one array was expected", "give one array a sample")
+    width = max(4, len(str(len(arrays) - 1)))
+    return {f"{index:0{width}d}": array for index, array in enumerate(arrays)}
+
+
+def _id(key: Any) -> str:
+    if not isinstance(key, str):
+        raise refusal(f"the id {key!r}", f"is a {type(key).__name__}", "text was expected", "use str(id)")
+    return key
+
+
+def _single(path: Path, kind: Kind) -> list[tuple[str, Path]]:
+    path.stat()
+    if path.suffix.lower() not in kind.suffixes:
+        raise refusal(
+            path,
+            f"has the suffix {path.suffix!r}",
+            f"{kind.name} are read from {' '.join(sorted(kind.suffixes))}",
+            "convert the file",
+        )
+    return [(path.stem, path)]
+
+
+def _walk(root: Path, kind: Kind) -> list[tuple[str, Path]]:
+    """Every sample under a folder as (id, path), links followed, loops and dead links passed over."""
+    found: list[tuple[str, Path]] = []
+    pending: list[tuple[Path, frozenset[tuple[int, int]]]] = [(root, frozenset())]
+    folders = 0
+    while pending:
+        folder, above = pending.pop()
+        status = folder.stat()
+        here = (status.st_dev, status.st_ino)
+        if here in above:
+            continue
+        folders += 1
+        if folders > MAX_FOLDERS:
+            raise refusal(root, f"leads to over {MAX_FOLDERS} folders", "fewer were expected", "check its links")
+        pictures = False
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = folder / entry.name
+                if entry.name.startswith("."):
+                    continue
+                try:
+                    is_folder, is_file = entry.is_dir(), entry.is_file()
+                except OSError:
+                    continue  # a link that leads round in a circle
+                if is_folder:
+                    pending.append((path, above | {here}))
+                elif not is_file:
+                    continue
+                elif is_image(path):
+                    pictures = True
+                elif path.suffix.lower() in kind.suffixes:
+                    found.append((path.relative_to(root).with_suffix("").as_posix(), path))
+        if pictures:
+            found.append((folder.relative_to(root).as_posix(), folder))
+    if not found:
+        raise refusal(
+            root,
+            f"holds nothing that {kind.name} are read from",
+            f"one of {' '.join(sorted(kind.suffixes))} was expected",
+            "check the path",
+        )
+    return found
+
+
+def _renamed(found: Iterable[tuple[str, Path]], pattern: str | None) -> dict[str, Path | Array]:
+    try:
+        search = re.compile(pattern) if pattern is not None else None
+    except re.error as error:
+        raise refusal(
+            f"the pattern {pattern!r}", f"does not compile ({error})", "a regular expression was expected", "fix it"
+        ) from error
+    samples: dict[str, Path] = {}
+    for key, path in sorted(found, key=lambda pair: natural(pair[0])):
+        match = search.search(key) if search else None
+        # An optional first group that took no part leaves the whole match.
+        name = key if match is None else (match.groups() and match.group(1)) or match.group() or key
+        if name in samples:
+            raise refusal(
+                path,
+                f"has the id {name!r}",
+                f"{samples[name]} has it too",
+                "rename or remove one, or choose another id pattern",
+            )
+        samples[name] = path
+    return dict(samples)

@@ -1,0 +1,152 @@
+"""A suite is a published evaluation as data; a protocol is a reading of it: a few overridden fields."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal
+
+from karat.errors import UsageError
+from karat.metric import Metric, find, snake
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How samples become frames; every field can change a number and is signed."""
+
+    first: int | None = None  # how many frames of each clip, from its start
+    stride: int = 1  # every so many frames of those
+    on_length: Literal["error", "truncate"] = "error"
+    on_size: Literal["error", "resize"] = "error"
+    depth_resize: Literal["smooth", "nearest"] = "smooth"
+    value_range: tuple[float, float] | None = None  # of floating frames: what is black, what is white
+
+    def __post_init__(self) -> None:
+        if (self.first is not None and self.first < 1) or self.stride < 1:
+            raise UsageError(f"frames and stride start at 1, not frames={self.first}, stride={self.stride}.")
+        for name, choices in {"on_length": ("error", "truncate"), "on_size": ("error", "resize")}.items():
+            if getattr(self, name) not in choices:
+                raise UsageError(f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}.")
+        if self.value_range is not None and not self.value_range[0] < self.value_range[1]:
+            raise UsageError(f"The range runs from the smaller to the larger number, not {self.value_range}.")
+
+    def identity(self) -> str:
+        """The signature's part."""
+        parts = [f"frames:{self.first or 'all'}", f"stride:{self.stride}", f"length:{self.on_length}", f"size:{self.on_size}"]
+        if self.on_size == "resize":
+            parts.append(f"depth_resize:{self.depth_resize}")
+        return "|".join([*parts, *([f"range:{self.value_range}"] if self.value_range else [])])
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Overridden fields: of metrics (by their snake-case name) and of the reading; `why` is told by `describe`."""
+
+    about: str
+    metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Which fields are read, which metrics they feed, how protocols differ, what to cite."""
+
+    name: str
+    title: str
+    fields: Mapping[str, str]  # field -> kind of source
+    required: tuple[str, ...]
+    truth: str  # the field whose samples are counted
+    metrics: tuple[Metric, ...]
+    protocols: Mapping[str, Protocol]
+    reading: Reading = Reading()
+    shard_samples: int = 1
+    differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
+    bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
+    citation: str = ""
+
+    def under(
+        self,
+        protocol: str,
+        metrics: Iterable[str | Metric] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        reading: Mapping[str, Any] | None = None,
+    ) -> tuple[tuple[Metric, ...], Reading]:
+        """The metrics and the reading of a protocol, with a user's own choice of metrics, fields and reading."""
+        if protocol not in self.protocols:
+            raise UsageError(f"{self.name} has no protocol {protocol!r}; it has {', '.join(self.protocols)}.")
+        chosen = self.protocols[protocol]
+        wanted = self.metrics if metrics is None else tuple(self._pick(name) for name in metrics)
+        changed = tuple(
+            metric if isinstance(metric, _Given) else changing(metric, chosen.metrics.get(snake(type(metric).__name__), {}))
+            for metric in wanted
+        )
+        plain = tuple(metric.metric if isinstance(metric, _Given) else metric for metric in changed)
+        for key, value in (settings or {}).items():
+            plain = _set(plain, key, value)
+        own = {name: value for name, value in (reading or {}).items() if value is not None}
+        return _distinct(plain), replace(self.reading, **{**chosen.reading, **own})
+
+    def _pick(self, name: str | Metric) -> Metric | _Given:
+        if isinstance(name, Metric):
+            return _Given(name)
+        if "(" in name:
+            return _Given(spelled(name))
+        kind = find(name)
+        return next((metric for metric in self.metrics if type(metric) is kind), None) or kind()
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A metric that the user spelled out: a protocol does not change it."""
+
+    metric: Metric
+
+
+def spelled(text: str) -> Metric:
+    """A metric as its repr spells it: `CannyF1(low=50)`."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            raise ValueError
+        values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (ValueError, SyntaxError):
+        raise UsageError(f"{text!r} is no metric; spell it like CannyF1(low=50, high=150).") from None
+    return changing(find(call.func.id)(), values)
+
+
+def changing(metric: Metric, values: Mapping[str, Any]) -> Metric:
+    """The metric with other parameters; an unknown one is an error that lists those there are."""
+    known = [one.name for one in fields(metric)]
+    for name in values:
+        if name not in known:
+            raise UsageError(f"{type(metric).__name__} has no parameter {name!r}; it has {', '.join(known)}.")
+    try:
+        return replace(metric, **values)
+    except TypeError as error:
+        raise UsageError(f"{type(metric).__name__} does not take {dict(values)!r}: {error}.") from None
+
+
+def parameters(metric: Metric) -> dict[str, Any]:
+    """A metric's own parameters, for records."""
+    return {name: value for name, value in asdict(metric).items() if name != "of"}
+
+
+def _set(metrics: tuple[Metric, ...], key: str, value: Any) -> tuple[Metric, ...]:
+    """`metric.field = value` applied to the metric of that name."""
+    name, dot, parameter = key.partition(".")
+    if not dot:
+        raise UsageError(f"{key!r} sets nothing; write metric.parameter=value, such as canny_f1.low=50.")
+    kind = find(name)
+    if not any(type(metric) is kind for metric in metrics):
+        raise UsageError(f"{name} is not evaluated here; evaluated are {', '.join(snake(type(m).__name__) for m in metrics)}.")
+    return tuple(changing(metric, {parameter: value}) if type(metric) is kind else metric for metric in metrics)
+
+
+def _distinct(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    owner: dict[str, Metric] = {}
+    for metric in metrics:
+        for name in metric.scores:
+            if owner.setdefault(name, metric) != metric:
+                raise UsageError(f"Two metrics give {name}: {owner[name]!r} and {metric!r}; evaluate them in separate runs.")
+    return tuple(dict.fromkeys(metrics))

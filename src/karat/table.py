@@ -1,0 +1,80 @@
+"""Rows as Arrow tables: one table a unit and shard, the columns of all its statistics joined by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from karat.metric import Array
+from karat.rows import BOTH, Rows, concatenate
+
+_KEYS = ("sample", "side", "frame", "item", "region")
+
+
+def to_table(rows: Mapping[str, Rows]) -> pa.Table:
+    """{statistic's name: its rows} -> columns sample, side, frame, item, region and `name.column`; null where a key has no row."""
+    joined = concatenate([Rows(r.samples, r.regions, *r.keys(), {}) for r in rows.values()])
+    count = len(joined)
+    columns: dict[str, Any] = {
+        "sample": pa.DictionaryArray.from_arrays(joined.sample, pa.array(joined.samples, pa.string())),
+        "side": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([BOTH])),
+        "frame": joined.frame,
+        "item": joined.item,
+        "region": pa.DictionaryArray.from_arrays(joined.region, pa.array(joined.regions, pa.string())),
+    }
+    place = {key: i for i, key in enumerate(_named_keys(joined))}
+    for name, part in rows.items():
+        index = np.array([place[key] for key in _named_keys(part)], np.int64)
+        for column, values in part.columns.items():
+            columns[f"{name}.{column}"] = _scattered(values, index, count)
+    return pa.table(columns)
+
+
+def from_table(table: pa.Table, names: Mapping[str, Any]) -> dict[str, Rows]:
+    """The rows of each statistic that has columns in the table."""
+    keys = {key: table[key].combine_chunks() for key in _KEYS}
+    sample, region = (_codes(keys[key]) for key in ("sample", "region"))
+    frame, item = (keys[key].to_numpy(zero_copy_only=False).astype(np.int32) for key in ("frame", "item"))
+    found: dict[str, Rows] = {}
+    for name in names:
+        own = [column for column in table.column_names if column.startswith(f"{name}.")]
+        if not own:
+            continue
+        present = np.flatnonzero(table[own[0]].is_valid().to_numpy())
+        columns = {column.removeprefix(f"{name}."): _gathered(table[column], present) for column in own}
+        codes = (sample[1][present], frame[present], item[present], region[1][present])
+        found[name] = Rows(sample[0], region[0], *codes, columns)
+    return found
+
+
+def _named_keys(rows: Rows) -> list[tuple[str, int, int, str]]:
+    sample = [rows.samples[code] for code in rows.sample]
+    region = [rows.regions[code] for code in rows.region]
+    return list(zip(sample, rows.frame.tolist(), rows.item.tolist(), region, strict=True))
+
+
+def _scattered(values: Array, index: Array, count: int) -> pa.Array:
+    absent = np.ones(count, bool)
+    absent[index] = False
+    full = np.zeros((count, *values.shape[1:]), values.dtype)
+    full[index] = values
+    if full.ndim == 1:
+        return pa.array(full, mask=absent)
+    flat = pa.array(full.reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, int(np.prod(full.shape[1:])), mask=pa.array(absent))
+
+
+def _gathered(column: pa.ChunkedArray, present: Array) -> Array:
+    kept = column.combine_chunks().take(pa.array(present))
+    if pa.types.is_fixed_size_list(kept.type):
+        return kept.flatten().to_numpy(zero_copy_only=False).reshape(len(kept), kept.type.list_size)
+    values: Array = kept.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _codes(column: Any) -> tuple[tuple[str, ...], Array]:
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return tuple(encoded.dictionary.to_pylist()), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
