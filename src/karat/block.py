@@ -28,7 +28,7 @@ class Context:
 
 @dataclass
 class Block:
-    """Fields (frames, ...) of one block; `first` is the slot of its first frame, `masks` are named weights of its pixels."""
+    """Fields (frames, ...) of one block; `first` is the slot of its first frame, `masks` are named weights."""
 
     fields: Mapping[str, Array]
     masks: Mapping[str, Array]

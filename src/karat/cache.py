@@ -75,6 +75,6 @@ class FrameCache:
             handle, name = tempfile.mkstemp(dir=file.parent)
             with os.fdopen(handle, "wb") as out:
                 out.write(encoded.tobytes() if done else b"")
-            os.replace(name, file)
+            Path(name).replace(file)
         except OSError:  # a full or read-only disk costs the shortcut, not the run
             return

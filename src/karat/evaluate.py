@@ -119,7 +119,7 @@ def cores() -> int:
 
 
 def estimate(prepared: Prepared, samples: Sequence[Sample], workers: int) -> str | None:
-    """How long it will take, from three timed frames of the first sample that can be read; None where lengths are unknown."""
+    """How long it will take, from three timed frames of the first readable sample; None where lengths are unknown."""
     lengths = [declared_frames(sample, prepared.plan) for sample in samples]
     known = [length for length in lengths if length]
     for sample, length in zip(samples, lengths, strict=True):

@@ -15,7 +15,7 @@ from karat.suite import Reading
 
 
 class Feed:
-    """Reads one stream block by block; `size` (H, W) is what its frames are brought to, None leaves them as they are."""
+    """Reads one stream block by block; `size` (H, W) is what its frames are brought to, None leaves them."""
 
     def __init__(self, stream: Stream, kind: str, reading: Reading, size: tuple[int, int] | None = None) -> None:
         self.stream, self.kind, self.reading, self.size = stream, kind, reading, size
@@ -36,7 +36,9 @@ class Feed:
     def _fit(self, frame: Array) -> Array:
         if self.kind == "frames":
             frame = as_bytes(frame, self.reading.value_range, self.stream.name)
-        return frame if self.size is None else resized(frame, self.kind, self.size, self.reading.depth_resize == "nearest")
+        return (
+            frame if self.size is None else resized(frame, self.kind, self.size, self.reading.depth_resize == "nearest")
+        )
 
 
 def size_of(stream: Stream, kind: str) -> tuple[int, int]:
@@ -61,15 +63,22 @@ def as_bytes(frame: Array, value_range: tuple[float, float] | None, name: str) -
             f"{name} holds values from {frame.min():.4g} to {frame.max():.4g}, outside the declared range "
             f"{low:g}..{high:g}: declare the right one with --range."
         )
-    return np.rint(levels.clip(0, 255)).astype(np.uint8)
+    rounded: Array = np.rint(levels.clip(0, 255)).astype(np.uint8)
+    return rounded
 
 
 def resized(frame: Array, kind: str, size: tuple[int, int], nearest: bool) -> Array:
     """The frame at `size`: linear where the truth is taller, else area; labels by nearest neighbour."""
     height, width = size
     if kind == "segments" and frame.ndim == 3:
-        return np.stack([resized(mask, kind, size, nearest) for mask in frame]) if len(frame) else np.zeros((0, *size), bool)
+        return (
+            np.stack([resized(mask, kind, size, nearest) for mask in frame])
+            if len(frame)
+            else np.zeros((0, *size), bool)
+        )
     if kind == "segments" or (kind == "depth" and nearest):
         return nearest_pixels(frame, size)
     wide = frame.astype(np.float64) if kind == "depth" else frame
-    return cv2.resize(wide, (width, height), interpolation=cv2.INTER_LINEAR if height > frame.shape[0] else cv2.INTER_AREA)
+    how = cv2.INTER_LINEAR if height > frame.shape[0] else cv2.INTER_AREA
+    changed: Array = cv2.resize(wide, (width, height), interpolation=how)
+    return changed

@@ -1,17 +1,16 @@
 """The run folder: shards of rows that are there when their `done` file is, so that a run killed at any byte goes on.
 
-    run.json                     suite, protocol, metrics, signature, versions, arguments, timing, host
-    rows/<unit>/<shard>.parquet  what was measured, keyed by sample, side, frame, item and region
-    done/<shard>.json            the shard's files with their sha256, its samples' content hashes, failures and facts
-    failures.jsonl               why scores are missing
-    scores.json                  the scores, their counts, the signature and the notes
+run.json                     suite, protocol, metrics, signature, versions, arguments, timing, host
+rows/<unit>/<shard>.parquet  what was measured, keyed by sample, side, frame, item and region
+done/<shard>.json            the shard's files with their sha256, its samples' content hashes, failures and facts
+failures.jsonl               why scores are missing
+scores.json                  the scores, their counts, the signature and the notes
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -59,14 +58,16 @@ class RunFolder:
     def measured(self, hashes: Mapping[str, str] | None = None) -> dict[str, Measured]:
         """What is there: whole shards whose samples are as they were; with `hashes`, none that failed."""
         found: dict[str, Measured] = {}
-        for shard, done in self._shards():
+        for _, done in self._shards():
             names = list(done["samples"])
             if hashes is not None and any(done["samples"][name]["failures"] for name in names):
                 continue
             tables = [self._read(file, digest) for file, digest in done["files"].items()]
             if any(table is None for table in tables):
                 continue
-            rows = {name: part for table in tables for name, part in from_table(table, self.identity.statistics).items()}
+            rows = {
+                name: part for table in tables for name, part in from_table(table, self.identity.statistics).items()
+            }
             found |= {name: self._sample(name, done["samples"][name], rows) for name in names}
         return found
 
@@ -99,7 +100,8 @@ class RunFolder:
         self._write_json("scores.json", run.plain())
         about = {"signature": run.signature, "data": run.data, "notes": list(run.notes_before)}
         self._write_json(
-            "run.json", {**self._head(run.samples), **about, "arguments": dict(arguments), "state": "finished", **record}
+            "run.json",
+            {**self._head(run.samples), **about, "arguments": dict(arguments), "state": "finished", **record},
         )
 
     def _head(self, samples: Sequence[str]) -> dict[str, Any]:
@@ -147,7 +149,7 @@ class RunFolder:
         try:
             write(part)
             digest = hashlib.sha256(part.read_bytes()).hexdigest()
-            os.replace(part, file)
+            part.replace(file)
         finally:
             part.unlink(missing_ok=True)
         return digest
@@ -166,7 +168,9 @@ def load(path: Path) -> Run:
         data = head.get("data") or fingerprint({name: one["hash"] for name, one in folder._done_samples().items()})
         return Run(identity, data, tuple(head["samples"]), measured, head.get("notes", []), path, head)
     except KeyError as error:
-        raise InputError(f"{path} was written with {error}, which is not known here: import what defines it first.") from None
+        raise InputError(
+            f"{path} was written with {error}, which is not known here: import what defines it first."
+        ) from None
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Every metric as a function, derived from its class: `canny_f1(pred, truth, low=50)` is `CannyF1(low=50)(pred, truth)`."""
+"""Every metric as a function, derived from its class: `canny_f1(p, t, low=50)` is `CannyF1(low=50)(p, t)`."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
     if not any(set(found) & set(ids) for name, found in sources.items() if name != suite.truth):
         name = next(name for name in sources if name != suite.truth)
         raise InputError(
-            f"No {name} belongs to any {suite.truth}: {next(iter(sources[name]))!r} and {ids[0]!r} have different names; "
+            f"No {name} belongs to any {suite.truth}: {next(iter(sources[name]))!r} and {ids[0]!r} differ; "
             "name them alike or pass --id with a pattern that finds the common part."
         )
     samples = tuple(Sample(key, {name: found.get(key) for name, found in sources.items()}) for key in ids)

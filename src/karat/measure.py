@@ -17,6 +17,7 @@ from karat.cache import FrameCache
 from karat.errors import InputError, KaratError
 from karat.feed import Feed, size_of
 from karat.metric import Array, Statistic
+from karat.progress import unwatched
 from karat.region import complement
 from karat.rows import Rows
 from karat.sources.kinds import open_stream
@@ -76,7 +77,7 @@ class Crew:
     """Who does the work: threads for blocks (none: the caller's own), who hears of progress, who may stop it."""
 
     threads: Executor | None = None
-    advance: Callable[[int], None] = lambda frames: None
+    advance: Callable[[int], None] = unwatched
     stop: threading.Event = field(default_factory=threading.Event)
     strict: bool = False
 
@@ -190,13 +191,18 @@ class _Measuring:
                 continue
             if self.plan.reading.on_length == "error":
                 said = f"{name} has {length} frames and {truth} {lengths[truth]}"
-                self._fail(name, InputError(f"{said}: pass --on-length truncate to score the first {min(length, lengths[truth])}."))
+                self._fail(
+                    name,
+                    InputError(f"{said}: pass --on-length truncate to score the first {min(length, lengths[truth])}."),
+                )
             else:
                 self.facts.setdefault("truncated", {})[name] = [length, lengths[truth]]
 
     def _read(self, frames: int | None) -> None:
         """Decodes in the caller's thread, measures blocks in the crew's, keeps the order of the frames."""
-        largest = max((feed.stream.dtype.itemsize * int(np.prod(feed.stream.shape)) for feed in self.feeds.values()), default=1)
+        largest = max(
+            (feed.stream.dtype.itemsize * int(np.prod(feed.stream.shape)) for feed in self.feeds.values()), default=1
+        )
         step = block_frames(largest) if frames is None else 1
         waiting: deque[tuple[Block, Future[dict[Statistic, Any]]]] = deque()
         first = 0

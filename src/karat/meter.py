@@ -13,8 +13,7 @@ from karat.errors import UsageError
 from karat.metric import Array, Metric, Statistic
 from karat.region import ALL
 from karat.rows import Rows, concatenate
-from karat.run import score_key
-from karat.score import Value, over_dataset
+from karat.score import Value, over_dataset, score_key
 from karat.sources.pairing import as_array
 
 
@@ -43,7 +42,7 @@ class Meter:
         """Add a batch. Axis 0 is samples; an axis more than one frame has holds the frames of clips.
 
         pred, truth: (B, H, W, 3) images or (B, T, H, W, 3) clips. `masks` gives every region of the Meter its weights,
-        (B, H, W) or (B, T, H, W). Of samples with one id the first counts; without ids every row of a batch is a sample.
+        (B, H, W) or (B, T, H, W). Of samples with one id the first counts; without ids every row is a sample.
         """
         arrays = {name: as_array(value) for name, value in fields.items()}
         weights = {name: as_array(value) for name, value in (masks or {}).items()}
@@ -77,7 +76,7 @@ class Meter:
             self._parts[statistic] += [part.named([names[name] for name in part.samples]) for part in parts]
 
     def gather(self) -> Meter:
-        """One Meter with the samples of all processes of torch.distributed, in the order of their ranks; the same in each."""
+        """One Meter with the samples of all processes of torch.distributed, by rank; the same in every process."""
         distributed = getattr(sys.modules.get("torch"), "distributed", None)
         if distributed is None or not distributed.is_initialized():
             return self
@@ -126,12 +125,16 @@ class Meter:
         for statistic in collected:
             lacking = [field for field in statistic.fields() if field not in clip]
             if lacking:
-                raise UsageError(f"{type(statistic).__name__} needs {' and '.join(lacking)}; given were {', '.join(clip)}.")
+                raise UsageError(
+                    f"{type(statistic).__name__} needs {' and '.join(lacking)}; given were {', '.join(clip)}."
+                )
         count = _frames(clip)
         step = block_frames(max(array[:1].nbytes for array in clip.values()))
         for first in range(0, count, step):
             fields = {field: array[first : first + step] for field, array in clip.items()}
-            block = Block(fields, {region: mask[first : first + step] for region, mask in masks.items()}, first, context)
+            block = Block(
+                fields, {region: mask[first : first + step] for region, mask in masks.items()}, first, context
+            )
             for statistic, parts in collected.items():
                 parts.add(block, block.measure(statistic))
         for statistic, parts in collected.items():

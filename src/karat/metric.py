@@ -24,7 +24,7 @@ _GIVEN = ("self", "regions", "slots", "sample")  # arguments of measure and prep
 
 @dataclass(frozen=True)
 class Score:
-    """What is known of a score before it is measured: its direction, its bounds, its value when both sides are equal."""
+    """What is known of a score before it is measured: direction, bounds, its value when both sides are equal."""
 
     better: Literal["higher", "lower"] | None
     bounds: tuple[float, float] = (-np.inf, np.inf)
@@ -66,7 +66,8 @@ class Sums:
 def ratio(numerator: Array, denominator: Array) -> Array:
     """numerator / denominator in float64, NaN where the denominator is 0."""
     top, bottom = np.broadcast_arrays(np.asarray(numerator, np.float64), np.asarray(denominator, np.float64))
-    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+    quotient: Array = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+    return quotient
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Statistic:
 
     def arguments(self) -> tuple[str, ...]:
         """The fields that this statistic reads, as its arguments name them."""
-        return _arguments(type(self))
+        return _arguments(type(self))  # type: ignore[arg-type]  # a class with a dataclass's __hash__ is hashable
 
     def fields(self) -> tuple[str, ...]:
         """The sample's fields that this statistic needs."""
@@ -106,7 +107,6 @@ class Metric(Statistic):
 
     pool: Pool = "sample"
 
-    of: ClassVar[Statistic | None] = None  # a metric that only scores has a field of this name: what it scores
     scores: ClassVar[Mapping[str, Score]] = {}
     aliases: ClassVar[tuple[str, ...]] = ()
     exempt: ClassVar[Mapping[str, str]] = {}  # a law of the contract that cannot hold by nature -> the reason
@@ -118,15 +118,18 @@ class Metric(Statistic):
             registry[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        for name, hint in _hints(type(self)).items():
+        for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]
             value, choices = getattr(self, name), get_args(hint)
             if get_origin(hint) is Literal and value not in choices:
-                raise UsageError(f"{type(self).__name__}.{name} is one of {', '.join(map(repr, choices))}, not {value!r}.")
+                raise UsageError(
+                    f"{type(self).__name__}.{name} is one of {', '.join(map(repr, choices))}, not {value!r}."
+                )
 
     @property
     def statistic(self) -> Statistic:
-        """What is measured for this metric: itself, unless it scores another statistic."""
-        return self.of or self
+        """What is measured for this metric: itself, unless it has a field `of`, the statistic whose sums it scores."""
+        of: Statistic = getattr(self, "of", self)
+        return of
 
     def __call__(self, *arrays: Any, regions: Mapping[str, Any] | None = None, **named: Any) -> dict[str, float]:
         """Score one sample given as arrays whose first axis is frames; `regions` names masks of the same frames."""

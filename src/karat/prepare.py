@@ -57,7 +57,12 @@ def prepare(
     if not active:
         raise UsageError(f"{chosen.name} has nothing to measure: pass {_flags(chosen.required)}.")
     used = {name for metric in active for name in metric.statistic.fields()} | {chosen.truth, *chosen.required}
-    gathered = gather(chosen, {name: value for name, value in fields.items() if name in used or name not in chosen.fields}, masks, id_pattern)
+    gathered = gather(
+        chosen,
+        {name: value for name, value in fields.items() if name in used or name not in chosen.fields},
+        masks,
+        id_pattern,
+    )
     identity = Identity(chosen.name, protocol, active, how, gathered.fields)
     plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None)
     skipped = [
@@ -66,7 +71,8 @@ def prepare(
         if metric not in active
     ]
     strays = [
-        f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}." for name, extra in gathered.strays.items()
+        f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
+        for name, extra in gathered.strays.items()
     ]
     return Prepared(chosen, identity, plan, gathered, (*skipped, *strays))
 

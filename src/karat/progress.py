@@ -11,10 +11,17 @@ from contextlib import contextmanager
 def progress(what: str, total: int | None, shown: bool = True) -> Iterator[Callable[[int], None]]:
     """Gives a function that is told how much more is done; does nothing where stderr is no terminal."""
     if not shown or not sys.stderr.isatty():
-        yield lambda done: None
+        yield unwatched
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
@@ -33,3 +40,7 @@ def progress(what: str, total: int | None, shown: bool = True) -> Iterator[Calla
             bar.update(task, rate=f"{speed:.1f}/s" if speed else "")
 
         yield advance
+
+
+def unwatched(_: int) -> None:
+    """Nobody watches."""

@@ -117,13 +117,19 @@ class Regions:
             [np.bincount(labels[frame][keep], weights, bins) for keep, weights in self._weights(frame, labels)]
             for frame in range(len(labels))
         ]
-        exact = all(weights is None or isinstance(weights, Labels) or weights.dtype == bool for weights in self.maps.values())
+        exact = all(
+            weights is None or isinstance(weights, Labels) or weights.dtype == bool for weights in self.maps.values()
+        )
         return np.array(counts).reshape(len(labels), len(self), bins).astype(np.int64 if exact else np.float64)
 
     def select(self, values: Array) -> list[list[Array]]:
         """The pixels of every frame and region, flat: `[frame][region]`; weights only say in or out."""
         return [
-            [values[frame][keep] for weights, valid in self._of_frame(frame) for keep in _kept(weights, valid, values[frame])]
+            [
+                values[frame][keep]
+                for weights, valid in self._of_frame(frame)
+                for keep in _kept(weights, valid, values[frame])
+            ]
             for frame in range(len(values))
         ]
 
@@ -141,8 +147,10 @@ class Regions:
     def _weights(self, frame: int, values: Array) -> Iterator[tuple[Array, Array | None]]:
         for weights, valid in self._of_frame(frame):
             for keep in _kept(weights, valid, values[frame]):
-                floating = isinstance(weights, np.ndarray) and weights.dtype != bool
-                yield keep, weights[keep].astype(np.float64) if floating else None  # type: ignore[index, union-attr]
+                if isinstance(weights, np.ndarray) and weights.dtype != bool:
+                    yield keep, weights[keep].astype(np.float64)
+                else:
+                    yield keep, None
 
     def _of_frame(self, frame: int) -> Iterator[tuple[Map, Array | None]]:
         valid = None if self.valid is None else self.valid[frame]
@@ -171,8 +179,11 @@ def make_regions(masks: Mapping[str, Array], shape: tuple[int, int, int]) -> Reg
 def _boolean(mask: Array, name: str) -> NDArray[np.bool_]:
     top = mask.max(initial=0)
     if not np.isin(np.unique(mask), (0, top)).all() or top not in (0, 1, 255):
-        raise InputError(f"mask {name!r} has values other than 0 and 1 or 0 and 255: save it as boolean or float weights.")
-    return mask != 0
+        raise InputError(
+            f"mask {name!r} has values other than 0 and 1 or 0 and 255: save it as boolean or float weights."
+        )
+    inside: NDArray[np.bool_] = mask != 0
+    return inside
 
 
 def _plain(weights: Array | Labels) -> Array:
@@ -189,18 +200,18 @@ def _sum(values: Array, weights: Map, valid: Array | None) -> Array:
     """The one place that adds pixels: a frame's weighted sum in one region (or one per label), in pixel order."""
     dtype = _dtype(values.dtype)
     if isinstance(weights, Labels):
-        keep = (weights.map >= 0) if valid is None else (weights.map >= 0) & valid
-        labels, kept = weights.map[keep], values[keep]
+        named: Array = weights.map >= 0 if valid is None else (weights.map >= 0) & valid
+        labels, kept = weights.map[named], values[named]
         if dtype is np.int64 and kept.dtype != bool:  # bincount adds in float64, exact below 2^53
             return np.bincount(labels, kept, len(weights.names)).astype(np.int64)
         sums = np.bincount(labels, None if kept.dtype == bool and kept.all() else kept, len(weights.names))
         return sums.astype(dtype)
+    inside: Array | None = None if weights is None else weights != 0
+    keep = inside if valid is None else valid if inside is None else inside & valid
     if weights is None or weights.dtype == bool:
-        keep = valid if weights is None else weights if valid is None else weights & valid
         if values.dtype == bool:
             return np.array([np.count_nonzero(values if keep is None else values & keep)], np.int64)
         return np.array([(values if keep is None else values[keep]).sum(dtype=dtype)], dtype)
-    keep = weights != 0 if valid is None else (weights != 0) & valid
     return np.array([(values[keep] * weights[keep].astype(np.float64)).sum()], np.float64)
 
 

@@ -78,7 +78,9 @@ def _grid(sample: str, regions: Sequence[str], columns: Mapping[str, Array], fra
     zeros = np.zeros(size, np.int32)
     flat = {name: np.ascontiguousarray(column).reshape(size, *column.shape[2:]) for name, column in columns.items()}
     frames, items = (zeros, index) if frame is None else (frame[index], zeros)
-    return Rows((sample,), tuple(regions), zeros, frames, items, np.tile(np.arange(across, dtype=np.int32), count), flat)
+    return Rows(
+        (sample,), tuple(regions), zeros, frames, items, np.tile(np.arange(across, dtype=np.int32), count), flat
+    )
 
 
 def concatenate(parts: Iterable[Rows]) -> Rows:
@@ -95,9 +97,10 @@ def concatenate(parts: Iterable[Rows]) -> Rows:
     columns = {name: np.concatenate([part.columns[name] for part in present]) for name in present[0].columns}
     frame, item = _join([part.frame for part in present]), _join([part.item for part in present])
     joined = Rows(samples, regions, sample, frame, item, region, columns)
-    order = np.lexsort(tuple(reversed(joined.keys())))
+    key_columns = joined.keys()
+    order = np.lexsort(tuple(reversed(key_columns)))
     same = np.ones(max(len(order) - 1, 0), bool)
-    for key in joined.keys():
+    for key in key_columns:
         same &= key[order[1:]] == key[order[:-1]]
     return joined.take(order[np.concatenate(([True], ~same))] if len(order) else order)
 

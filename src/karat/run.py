@@ -16,7 +16,7 @@ from karat.measure import Failure, Measured, needs
 from karat.metric import Metric, Statistic, snake
 from karat.region import ALL
 from karat.rows import Rows, concatenate, empty
-from karat.score import Value, by_frame, by_sample, over_dataset, plain_number
+from karat.score import Value, by_frame, by_sample, over_dataset, plain_number, score_key
 from karat.suite import Reading
 
 COMPUTED_BY = ("numpy", "opencv-python-headless", "scipy", "av")
@@ -132,7 +132,9 @@ class Run:
             else:
                 values = over_dataset(metric, rows, self.samples, failed)
             for name, regions in values.items():
-                found |= {score_key(name, region): regions[region] for region in self.identity.regions if region in regions}
+                found |= {
+                    score_key(name, region): regions[region] for region in self.identity.regions if region in regions
+                }
         return found
 
     @cached_property
@@ -206,7 +208,8 @@ class Run:
         rates = [one["fps"] for one in facts if len(set(one.get("fps", {}).values())) > 1]
         if rates:
             example = ", ".join(f"{name} {fps:g}" for name, fps in rates[0].items())
-            yield f"Frame rates differ in {_count(len(rates), 'sample')} ({example} in the first): frames are paired by index."
+            said = f"Frame rates differ in {_count(len(rates), 'sample')} ({example} in the first)"
+            yield f"{said}: frames are paired by index."
 
     def _undefined(self) -> Iterator[str]:
         for metric, rows, failed in self._each():
@@ -218,8 +221,8 @@ class Run:
                     frames = int(scored.undefined_frames[:, column].sum())
                     if frames:
                         samples = int((scored.undefined_frames[:, column] > 0).sum())
-                        said = f"{score_key(name, region)}: {_count(frames, 'frame')} of {_count(samples, 'sample')} undefined"
-                        yield f"{said} and left out."
+                        of = f"{_count(frames, 'frame')} of {_count(samples, 'sample')}"
+                        yield f"{score_key(name, region)}: {of} undefined and left out."
 
     def _failed(self) -> Iterator[str]:
         missing = len(self.samples) - len(self.measured)
@@ -229,11 +232,6 @@ class Run:
         if failed:
             first = self.failures[0]
             yield f"{_count(len(failed), 'sample')} failed, the first is {first.sample}: {first.reason}"
-
-
-def score_key(name: str, region: str) -> str:
-    """score, or score@region."""
-    return name if region == ALL else f"{name}@{region}"
 
 
 def _nothing(failed: int) -> Value:

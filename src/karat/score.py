@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.metric import Array, Metric, Sums, Weighted, ratio
+from karat.region import ALL
 from karat.rows import Rows, reduce
 
 
@@ -35,6 +36,11 @@ def plain_number(value: float) -> float | str | None:
     return ("inf" if value > 0 else "-inf") if math.isinf(value) else float(value)
 
 
+def score_key(name: str, region: str) -> str:
+    """score, or score@region."""
+    return name if region == ALL else f"{name}@{region}"
+
+
 @dataclass(frozen=True)
 class Scored:
     """Values of one score and their weights in the next mean, (samples, regions)."""
@@ -46,10 +52,12 @@ class Scored:
 
 def by_frame(metric: Metric, rows: Rows) -> tuple[Rows, dict[str, Weighted]]:
     """Each frame's scores by themselves: the rows' keys (one row a frame and region), and a column a score."""
-    group = (rows.sample.astype(np.int64) * (1 + rows.frame.max(initial=0)) + rows.frame) * len(rows.regions) + rows.region
+    group = (rows.sample.astype(np.int64) * (1 + rows.frame.max(initial=0)) + rows.frame) * len(
+        rows.regions
+    ) + rows.region
     _, first, index = np.unique(group, return_index=True, return_inverse=True)
     sums = {name: reduce(column, index, len(first)) for name, column in rows.columns.items()}
-    return rows.take(first), {name: _weighted(score) for name, score in metric.score(Sums(sums)).items()}
+    return rows.take(first), _scored(metric, sums)
 
 
 def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, Scored]:
@@ -60,8 +68,8 @@ def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, S
     if metric.pool != "frame":
         sums = {name: reduce(column, cell, shape[0] * shape[1]) for name, column in rows.columns.items()}
         return {
-            name: Scored(*(part.reshape(shape) for part in _parts(score)), np.zeros(shape, np.int64))
-            for name, score in metric.score(Sums(sums)).items()
+            name: Scored(score.value.reshape(shape), score.weight.reshape(shape), np.zeros(shape, np.int64))
+            for name, score in _scored(metric, sums).items()
         }
     keys, frames = by_frame(metric, rows)
     cell = keys.sample.astype(np.int64) * shape[1] + keys.region
@@ -104,7 +112,7 @@ def _pooled(metric: Metric, rows: Rows, times: Array) -> dict[str, Array]:
         name: reduce(column * times.reshape(-1, *[1] * (column.ndim - 1)), rows.region, len(rows.regions))
         for name, column in rows.columns.items()
     }
-    return {name: _weighted(score).value for name, score in metric.score(Sums(sums)).items()}
+    return {name: score.value for name, score in _scored(metric, sums).items()}
 
 
 def _value(scored: Scored, column: int, times: Array, failed: int, pooled: float | None) -> Value:
@@ -116,14 +124,15 @@ def _value(scored: Scored, column: int, times: Array, failed: int, pooled: float
         total = reduce(np.where(defined, value * weight * times, 0.0), nothing, 1)
         share = reduce(np.where(defined, weight * times, 0.0), nothing, 1)
         mean = float(total[0, 0] / share[0, 0]) if defined.any() else math.nan
-    counts = [int(np.sum(times[which])) for which in (defined, present & kept & ~defined, present & ~kept)]
-    return Value(mean if pooled is None else float(pooled), *counts, failed)
+    undefined, excluded = present & kept & ~defined, present & ~kept
+    n, n_undefined, n_excluded = (int(np.sum(times[which])) for which in (defined, undefined, excluded))
+    return Value(mean if pooled is None else float(pooled), n, n_undefined, n_excluded, failed)
+
+
+def _scored(metric: Metric, sums: dict[str, Array]) -> dict[str, Weighted]:
+    return {name: _weighted(score) for name, score in metric.score(Sums(sums)).items()}
 
 
 def _weighted(score: Array | Weighted) -> Weighted:
-    return score if isinstance(score, Weighted) else Weighted(score, np.ones(np.shape(score)))
-
-
-def _parts(score: Array | Weighted) -> tuple[Array, Array]:
-    both = _weighted(score)
-    return np.asarray(both.value, np.float64), np.asarray(both.weight, np.float64)
+    given = score if isinstance(score, Weighted) else Weighted(score, np.ones(np.shape(score)))
+    return Weighted(np.asarray(given.value, np.float64), np.asarray(given.weight, np.float64))

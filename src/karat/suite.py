@@ -33,7 +33,12 @@ class Reading:
 
     def identity(self) -> str:
         """The signature's part."""
-        parts = [f"frames:{self.first or 'all'}", f"stride:{self.stride}", f"length:{self.on_length}", f"size:{self.on_size}"]
+        parts = [
+            f"frames:{self.first or 'all'}",
+            f"stride:{self.stride}",
+            f"length:{self.on_length}",
+            f"size:{self.on_size}",
+        ]
         if self.on_size == "resize":
             parts.append(f"depth_resize:{self.depth_resize}")
         return "|".join([*parts, *([f"range:{self.value_range}"] if self.value_range else [])])
@@ -78,7 +83,9 @@ class Suite:
         chosen = self.protocols[protocol]
         wanted = self.metrics if metrics is None else tuple(self._pick(name) for name in metrics)
         changed = tuple(
-            metric if isinstance(metric, _Given) else changing(metric, chosen.metrics.get(snake(type(metric).__name__), {}))
+            metric
+            if isinstance(metric, _Given)
+            else changing(metric, chosen.metrics.get(snake(type(metric).__name__), {}))
             for metric in wanted
         )
         plain = tuple(metric.metric if isinstance(metric, _Given) else metric for metric in changed)
@@ -139,7 +146,9 @@ def _set(metrics: tuple[Metric, ...], key: str, value: Any) -> tuple[Metric, ...
         raise UsageError(f"{key!r} sets nothing; write metric.parameter=value, such as canny_f1.low=50.")
     kind = find(name)
     if not any(type(metric) is kind for metric in metrics):
-        raise UsageError(f"{name} is not evaluated here; evaluated are {', '.join(snake(type(m).__name__) for m in metrics)}.")
+        raise UsageError(
+            f"{name} is not evaluated here; evaluated are {', '.join(snake(type(m).__name__) for m in metrics)}."
+        )
     return tuple(changing(metric, {parameter: value}) if type(metric) is kind else metric for metric in metrics)
 
 
@@ -148,5 +157,7 @@ def _distinct(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
     for metric in metrics:
         for name in metric.scores:
             if owner.setdefault(name, metric) != metric:
-                raise UsageError(f"Two metrics give {name}: {owner[name]!r} and {metric!r}; evaluate them in separate runs.")
+                raise UsageError(
+                    f"Two metrics give {name}: {owner[name]!r} and {metric!r}; evaluate them in separate runs."
+                )
     return tuple(dict.fromkeys(metrics))

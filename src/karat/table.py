@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,11 @@ _KEYS = ("sample", "side", "frame", "item", "region")
 
 
 def to_table(rows: Mapping[str, Rows]) -> pa.Table:
-    """{statistic's name: its rows} -> columns sample, side, frame, item, region and `name.column`; null where a key has no row."""
-    joined = concatenate([Rows(r.samples, r.regions, *r.keys(), {}) for r in rows.values()])
+    """{statistic's name: its rows} -> columns sample, side, frame, item, region and `name.column`.
+
+    A statistic without a row for a key has null there.
+    """
+    joined = concatenate([replace(part, columns={}) for part in rows.values()])
     count = len(joined)
     columns: dict[str, Any] = {
         "sample": pa.DictionaryArray.from_arrays(joined.sample, pa.array(joined.samples, pa.string())),
@@ -70,7 +74,8 @@ def _scattered(values: Array, index: Array, count: int) -> pa.Array:
 def _gathered(column: pa.ChunkedArray, present: Array) -> Array:
     kept = column.combine_chunks().take(pa.array(present))
     if pa.types.is_fixed_size_list(kept.type):
-        return kept.flatten().to_numpy(zero_copy_only=False).reshape(len(kept), kept.type.list_size)
+        flat: Array = kept.flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(len(kept), kept.type.list_size)
     values: Array = kept.to_numpy(zero_copy_only=False)
     return values
 

@@ -333,7 +333,9 @@ def _colour(world: World, height: int, width: int) -> Floats:
     for plane, sheet, axis in ((WALL, world.wall, 1), (GROUND, world.ground, 2)):
         mine = owner == plane
         seen = np.flatnonzero(mine.any(1))
-        rows = slice(int(seen[0]), int(seen[-1]) + 1) if seen.size else slice(0)
+        if not seen.size:
+            continue
+        rows = slice(int(seen[0]), int(seen[-1]) + 1)
         at_x, at_v = (eye[i] + depth[rows] * _bundle(camera.turn[i, None], u, v[rows])[0] for i in (0, axis))
         painted = sheet.sample(at_x, at_v).astype(np.float32)
         if plane == GROUND:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,15 +18,15 @@ Strength = Literal["low", "medium", "high"]
 
 
 @dataclass(frozen=True)
-class Filter:
+class Filter(ABC):
     """Something done to every frame by itself. `slow` filters are worth keeping on disk."""
 
     def __call__(self, frames: Array) -> Array:
         return np.stack([self.frame(frame) for frame in frames]) if len(frames) else frames
 
+    @abstractmethod
     def frame(self, frame: Array) -> Array:
         """The filtered frame."""
-        raise InputError(f"{type(self).__name__} filters nothing.")
 
     @property
     def slow(self) -> bool:
@@ -37,7 +38,8 @@ class Gray(Filter):
     """ITU-R 601 luma of RGB bytes by OpenCV's fixed-point rule; grey frames stay as they are."""
 
     def frame(self, frame: Array) -> Array:
-        return frame if frame.ndim == 2 else cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
+        gray: Array = frame if frame.ndim == 2 else cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
+        return gray
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Bilateral(Filter):
         return True
 
     def frame(self, frame: Array) -> Array:
-        return cv2.bilateralFilter(_bytes(frame), self.size, self.sigma_color, self.sigma_space)
+        blurred: Array = cv2.bilateralFilter(_bytes(frame), self.size, self.sigma_color, self.sigma_space)
+        return blurred
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ class Gaussian(Filter):
     sigma: float
 
     def frame(self, frame: Array) -> Array:
-        return cv2.GaussianBlur(frame, (self.size, self.size), self.sigma)
+        blurred: Array = cv2.GaussianBlur(frame, (self.size, self.size), self.sigma)
+        return blurred
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,8 @@ class Box(Filter):
     size: int
 
     def frame(self, frame: Array) -> Array:
-        return cv2.blur(frame, (self.size, self.size))
+        blurred: Array = cv2.blur(frame, (self.size, self.size))
+        return blurred
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,8 @@ class Median(Filter):
     size: int
 
     def frame(self, frame: Array) -> Array:
-        return cv2.medianBlur(_bytes(frame), self.size)
+        blurred: Array = cv2.medianBlur(_bytes(frame), self.size)
+        return blurred
 
 
 # Bilateral: the presets that control-conditioned video models are trained with; the others share their reach.
@@ -113,5 +119,7 @@ def blur_filter(kind: Kind, strength: Strength, size: int | None, sigmas: tuple[
 
 def _bytes(frame: Array) -> Array:
     if frame.dtype != np.uint8:
-        raise InputError(f"This blur works on uint8 frames, these are {frame.dtype}: convert them with a declared range.")
+        raise InputError(
+            f"This blur works on uint8 frames, these are {frame.dtype}: convert them with a declared range."
+        )
     return frame

@@ -16,9 +16,12 @@ Array = NDArray[Any]
 def canny(frame: Array, low: float, high: float, aperture: int, l2: bool) -> NDArray[np.bool_]:
     """Edges of one uint8 frame (H, W) or (H, W, 3). Canny 1986, doi:10.1109/TPAMI.1986.4767851."""
     if frame.dtype != np.uint8:
-        raise InputError(f"Canny edges are taken of uint8 frames, these are {frame.dtype}: convert them with a declared range.")
+        raise InputError(
+            f"Canny edges are taken of uint8 frames, these are {frame.dtype}: convert them with a declared range."
+        )
     edges: NDArray[np.uint8] = cv2.Canny(frame, low, high, apertureSize=aperture, L2gradient=l2)
-    return edges != 0
+    found: NDArray[np.bool_] = edges != 0
+    return found
 
 
 def widen(edges: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:

@@ -32,7 +32,8 @@ def absolute_error(pred: Array, truth: Array) -> Array:
 
 def over_channels(values: Array) -> Array:
     """The sum over a last axis of channels, where there is one: (B, H, W)."""
-    return values.sum(axis=-1) if values.ndim == 4 else values
+    total: Array = values.sum(axis=-1) if values.ndim == 4 else values
+    return total
 
 
 def channels(frames: Array) -> int:
@@ -45,4 +46,5 @@ def nearest(frame: Array, size: tuple[int, int]) -> Array:
     if frame.shape[:2] == size:
         return frame
     rows, columns = (np.arange(new) * old // new for new, old in zip(size, frame.shape[:2], strict=True))
-    return frame[rows[:, None], columns]
+    picked: Array = frame[rows[:, None], columns]
+    return picked

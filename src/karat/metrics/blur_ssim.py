@@ -14,8 +14,8 @@ from karat.metrics.ssim import SSIM
 class BlurSSIM(SSIM):
     """SSIM of prediction and truth after the same blur: fidelity to what a blurred control signal says.
 
-    pred, truth: uint8 frames (B, H, W, 3). `blur` and `strength` name a preset, `blur_size` and `blur_sigmas` (bilateral:
-    colour, space) replace its numbers. Mean over frames, then videos; everything else as SSIM.
+    pred, truth: uint8 frames (B, H, W, 3). `blur` and `strength` name a preset, `blur_size` and `blur_sigmas`
+    (bilateral: colour, space) replace its numbers. Mean over frames, then videos; everything else as SSIM.
     Cosmos-Transfer1 2025, arXiv:2503.14492; blur: Tomasi & Manduchi 1998, doi:10.1109/ICCV.1998.710815.
     """
 

@@ -78,5 +78,3 @@ class CannyF1(Metric):
 
     def _near(self, edges: Array) -> Array:
         return np.stack([widen(edge, self.tolerance) for edge in edges])
-
-

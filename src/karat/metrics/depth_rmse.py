@@ -15,9 +15,9 @@ from karat.region import Regions
 class DepthRMSE(Metric):
     """Scale-invariant error of depth: RMSE = sqrt(mean (truth - r pred)^2) with r = median(truth) / median(pred).
 
-    pred_depth, truth_depth: (B, H, W), in any unit; the error is in the unit of the truth. Pixels that are zero, negative,
-    NaN or infinite on either side are invalid. The scale is taken per frame and per region, residuals may be clipped to
-    +-`cap`. `depth_si_rmse_rel` is divided by the median of the truth; `depth_si_rmse_log` is the scale-free
+    pred_depth, truth_depth: (B, H, W), in any unit; the error is in the unit of the truth. Pixels that are zero,
+    negative, NaN or infinite on either side are invalid. The scale is taken per frame and per region, residuals may be
+    clipped to +-`cap`. `depth_si_rmse_rel` is divided by the median of the truth; `depth_si_rmse_log` is the scale-free
     sqrt(mean d^2 - (mean d)^2), d = log pred - log truth. A frame without a valid pixel is undefined
     (`invalid_frame="zero"` scores it 0, as published code does).
     Eigen, Puhrsch & Fergus 2014, arXiv:1406.2283; Ranftl et al. 2022, doi:10.1109/TPAMI.2020.3019967.

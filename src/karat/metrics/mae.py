@@ -24,7 +24,10 @@ class MAE(Metric):
     scores: ClassVar = {"mae": Score("lower", (0, np.inf), 0)}
 
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
-        return {"distance": regions.sum(absolute_error(pred, truth)), "n": regions.weight(truth.shape[:3]) * channels(truth)}
+        return {
+            "distance": regions.sum(absolute_error(pred, truth)),
+            "n": regions.weight(truth.shape[:3]) * channels(truth),
+        }
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {"mae": ratio(s.distance, s.n)}

@@ -17,7 +17,10 @@ class SquaredError(Statistic):
     """Squared differences summed over pixels and channels, and how many there are."""
 
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
-        return {"squares": regions.sum(squared_error(pred, truth)), "n": regions.weight(truth.shape[:3]) * channels(truth)}
+        return {
+            "squares": regions.sum(squared_error(pred, truth)),
+            "n": regions.weight(truth.shape[:3]) * channels(truth),
+        }
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ class Overlaps:
 class SegmentIoU(Metric):
     """IoU = |P & T| / |P | T| of matched segments over the clip's (T, H, W) volume, and recall of true segments.
 
-    pred_segments, truth_segments: label maps (T, H, W) with 0 for nothing, or boolean masks (N, T, H, W) that may overlap.
-    Segments of one name are united. A match is a pair with IoU above `threshold`; `seg_m_iou` is the mean over matches
-    (0 where there is none), `seg_recall` matches / true segments, `seg_m_iou_all_gt` counts an unmatched true segment as
-    0, `seg_m_iou_frame` takes each match's mean of per-frame IoU. Undefined where the truth has no segment.
+    pred_segments, truth_segments: label maps (T, H, W) with 0 for nothing, or boolean masks (N, T, H, W) that may
+    overlap. Segments of one name are united. A match is a pair with IoU above `threshold`; `seg_m_iou` is the mean over
+    matches (0 where there is none), `seg_recall` matches / true segments, `seg_m_iou_all_gt` counts an unmatched true
+    segment as 0, `seg_m_iou_frame` takes each match's mean of per-frame IoU. Undefined where the truth has no segment.
     `overlap="last"`, `recall_over="pairs"`, `nothing="zero"` and `empty="keep"` are published code's choices.
     Kuhn 1955, doi:10.1002/nav.3800020109; protocol: Cosmos-Transfer1 2025, arXiv:2503.14492.
     """
@@ -97,7 +97,8 @@ class SegmentIoU(Metric):
         """A row for every true segment, then one for every predicted segment."""
         both, truth_area, pred_area = clip.both[:, r], clip.truth_area[:, r], clip.pred_area[:, r]
         t, p = (np.flatnonzero((self.empty == "keep") | (area.sum(axis=0) > 0)) for area in (truth_area, pred_area))
-        iou = _iou(both, truth_area, pred_area, axis=0)[np.ix_(t, p)]
+        volumes = truth_area.sum(axis=0)[t][:, None], pred_area.sum(axis=0)[p]
+        iou = np.nan_to_num(_iou(both.sum(axis=0)[np.ix_(t, p)], *volumes), nan=0.0)
         if self.require_label:
             iou = iou * (np.array(clip.truth)[t][:, None] == np.array(clip.pred)[p])
         rows, columns = (one_to_one if self.matching == "hungarian" else best_of_each_row)(iou)
@@ -107,8 +108,8 @@ class SegmentIoU(Metric):
         frames = _iou(both[:, t_match, p_match], truth_area[:, t_match], pred_area[:, p_match])
 
         first_pred, size = len(clip.truth), len(clip.truth) + len(clip.pred)
-        out = {name: np.zeros(size, np.int64) for name in ("truth", "pred", "pairs", "matches", "pred_matched")}
-        out |= {name: np.zeros(size) for name in ("iou", "frame_iou")}
+        out: dict[str, Array] = {name: np.zeros(size, np.int64) for name in ("truth", "pred", "pairs", "matches")}
+        out |= {"pred_matched": np.zeros(size, np.int64), "iou": np.zeros(size), "frame_iou": np.zeros(size)}
         out["truth"][t] = out["pred"][first_pred + p] = 1
         out["pairs"][t_pair] = out["matches"][t_match] = out["pred_matched"][first_pred + p_match] = 1
         out["iou"][t_match] = iou[rows, columns][match]
@@ -116,12 +117,9 @@ class SegmentIoU(Metric):
         return out
 
 
-def _iou(both: Array, truth_area: Array, pred_area: Array, axis: int | None = None) -> Array:
-    """Intersection over union; given an `axis`, of the volumes summed over it and for all pairs, 0 where both are empty."""
-    if axis is None:
-        return ratio(both, truth_area + pred_area - both)
-    volume, truth, pred = (part.sum(axis=axis) for part in (both, truth_area, pred_area))
-    return np.nan_to_num(ratio(volume, truth[:, None] + pred[None] - volume), nan=0.0)
+def _iou(both: Array, truth_area: Array, pred_area: Array) -> Array:
+    """Intersection over union, undefined where both are empty."""
+    return ratio(both, truth_area + pred_area - both)
 
 
 def _join(parts: Sequence[Overlaps], labels: Mapping[str, Sequence[str]]) -> Overlaps:
@@ -130,16 +128,17 @@ def _join(parts: Sequence[Overlaps], labels: Mapping[str, Sequence[str]]) -> Ove
     pred = _order([name for part in parts for name in part.pred], labels.get("pred_segments", ()))
     frames, regions = sum(len(part.both) for part in parts), parts[0].both.shape[1]
     kind = np.result_type(*(part.both.dtype for part in parts))
-    areas = [np.zeros((frames, regions, len(names)), kind) for names in (truth, pred)]
+    truth_area, pred_area = (np.zeros((frames, regions, len(names)), kind) for names in (truth, pred))
     both = np.zeros((frames, regions, len(truth), len(pred)), kind)
     start = 0
     for part in parts:
-        at = np.arange(start, start := start + len(part.both))
-        t, p = [truth.index(name) for name in part.truth], [pred.index(name) for name in part.pred]
-        areas[0][np.ix_(at, range(regions), t)] = part.truth_area
-        areas[1][np.ix_(at, range(regions), p)] = part.pred_area
-        both[np.ix_(at, range(regions), t, p)] = part.both
-    return Overlaps(truth, pred, *areas, both)
+        at = slice(start, start := start + len(part.both))
+        t = np.array([truth.index(name) for name in part.truth], np.intp)
+        p = np.array([pred.index(name) for name in part.pred], np.intp)
+        truth_area[at][:, :, t] = part.truth_area
+        pred_area[at][:, :, p] = part.pred_area
+        both[at][:, :, t[:, None], p] = part.both
+    return Overlaps(truth, pred, truth_area, pred_area, both)
 
 
 def _order(found: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ class SSIM(Metric):
     (2 mx my + C1)(2 sxy + C2) / ((mx^2 + my^2 + C1)(sx^2 + sy^2 + C2)), C1 = (K1 L)^2, C2 = (K2 L)^2.
 
     pred, truth: frames (B, H, W, 3) or (B, H, W), bytes or floats within `data_range` L (255, a declared range, or
-    "truth": max - min of each true frame). Per channel, mean over channels, then over the map: all of it, or without the
-    border of half a window. In a region: the mean of the whole frame's map over the region (eroded by `erode` pixels),
-    undefined where the region has fewer pixels than the window. Values are those of scikit-image's full map.
+    "truth": max - min of each true frame). Per channel, mean over channels, then over the map: all of it, or without
+    the border of half a window. In a region: the mean of the whole frame's map over the region (eroded by `erode`
+    pixels), undefined where the region has fewer pixels than the window. Values are those of scikit-image's full map.
     Wang et al. 2004, doi:10.1109/TIP.2003.819861.
     """
 
@@ -47,7 +47,9 @@ class SSIM(Metric):
         if self.size < 3 or self.size % 2 == 0:
             raise UsageError(f"{type(self).__name__}.size is an odd number from 3, not {self.size}.")
         if self.data_range != "truth" and not self.data_range > 0:
-            raise UsageError(f'{type(self).__name__}.data_range is a positive number or "truth", not {self.data_range!r}.')
+            raise UsageError(
+                f'{type(self).__name__}.data_range is a positive number or "truth", not {self.data_range!r}.'
+            )
 
     def inputs(self) -> dict[str, Derived]:
         return {} if self.color == "rgb" else {side: Derived(side, Gray()) for side in ("pred", "truth")}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from karat.metrics.blur_ssim import BlurSSIM
 from karat.metrics.canny_f1 import CannyF1
 from karat.metrics.depth_rmse import DepthRMSE
 from karat.metrics.segment_iou import SegmentIoU
 from karat.suite import Protocol, Suite
 
-_PUBLIC_CODE = {
+_PUBLIC_CODE: dict[str, dict[str, Any]] = {
     "blur_ssim": {"data_range": "truth"},
     "canny_f1": {"edgeless": "either"},
     "depth_rmse": {"invalid_frame": "zero", "cap": 10.0},
     "segment_iou": {"overlap": "last", "recall_over": "pairs", "nothing": "zero"},
 }
-_FIRST_121 = {"first": 121, "on_length": "truncate", "on_size": "resize"}
+_FIRST_121: dict[str, Any] = {"first": 121, "on_length": "truncate", "on_size": "resize"}
 
 SUITE = Suite(
     name="transfer",
@@ -83,7 +85,12 @@ SUITE = Suite(
         ),
         (
             "depth residuals",
-            {"spec": "as they are", "reference": "clipped to +-10", "reference-upstream": "as they are", "paper": "as spec"},
+            {
+                "spec": "as they are",
+                "reference": "clipped to +-10",
+                "reference-upstream": "as they are",
+                "paper": "as spec",
+            },
         ),
         (
             "a frame without valid depth",

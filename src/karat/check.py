@@ -1,0 +1,191 @@
+"""What is wrong with the inputs, before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from karat.engines.local import each
+from karat.errors import KaratError
+from karat.evaluate import cores, estimate
+from karat.feed import as_bytes, size_of
+from karat.gather import flag
+from karat.measure import Plan, Sample, is_mask, truth_of
+from karat.metric import Array
+from karat.prepare import Prepared, prepare
+from karat.progress import progress
+from karat.sources.fingerprint import digest
+from karat.sources.kinds import open_stream
+from karat.sources.stream import Stream, select
+from karat.sources.video import VIDEO_SUFFIXES, count_packets
+from karat.suite import Suite
+
+LOOKED_AT = 3  # frames of every source whose values are looked at
+
+Level = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know: an error would make the sample fail, a warning makes its numbers doubtful."""
+
+    level: Level
+    sample: str
+    message: str
+
+
+def check(suite: str | Suite, *, workers: int | None = None, masks: Any = None, **given: Any) -> list[Finding]:
+    """Everything found for the arguments that `evaluate` would take."""
+    options = ("protocol", "metrics", "settings", "reading", "id_pattern")
+    chosen = {name: given.pop(name) for name in options if name in given}
+    return findings(prepare(suite, given, masks=masks, **chosen), workers or cores())
+
+
+def findings(prepared: Prepared, workers: int) -> list[Finding]:
+    """Looks at every sample's headers and first frames, then times three frames."""
+    found = [Finding("note", "", note) for note in prepared.notes]
+    with progress("checking", len(prepared.samples)) as advance:
+        for of_sample in each(lambda sample: _counted(sample, prepared, advance), prepared.samples, workers):
+            found += of_sample
+    seconds = estimate(prepared, prepared.samples, workers)
+    if seconds:
+        found.append(Finding("note", "", f"The run will take {seconds}."))
+    return sorted(found, key=lambda one: (("error", "warning", "note").index(one.level), one.sample))
+
+
+def _counted(sample: Sample, prepared: Prepared, advance: Callable[[int], None]) -> list[Finding]:
+    found = list(_sample(sample, prepared))
+    advance(1)
+    return found
+
+
+def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
+    streams: dict[str, Stream] = {}
+    plan = prepared.plan
+    for name, source in sample.sources.items():
+        if source is None:
+            empty = (
+                "will be scored as empty" if plan.kind(name) == "segments" and name != truth_of(name) else "will fail"
+            )
+            yield Finding("error", sample.id, f"no {name} was found: its scores {empty}.")
+            continue
+        try:
+            with open_stream(source, plan.kind(name)) as stream:
+                streams[name] = stream
+                for level, message in _values(name, stream, plan):
+                    yield Finding(level, sample.id, message)
+            _whole(source, stream)
+        except KaratError as error:
+            yield Finding("error", sample.id, str(error))
+    for level, message in [*_shapes(streams, plan), *_copies(sample)]:
+        yield Finding(level, sample.id, message)
+
+
+def _whole(source: Any, stream: Stream) -> None:
+    """A video that lost its end has fewer packets than it declares."""
+    if not isinstance(source, Path) or source.suffix.lower() not in VIDEO_SUFFIXES or stream.length is None:
+        return
+    packets = count_packets(source)
+    if packets < stream.length:
+        raise KaratError(
+            f"{source} is truncated: {packets} of {stream.length} declared frames are there; copy it again."
+        )
+
+
+def _values(name: str, stream: Stream, plan: Plan) -> Iterator[tuple[Level, str]]:
+    frames = list(islice(stream, LOOKED_AT))
+    kind = plan.kind(name)
+    if not frames:
+        yield "error", f"{name} has no frames."
+        return
+    low, high = (
+        float(reduce([frame.min() for frame in frames if frame.size] or [0])) for reduce in (np.nanmin, np.nanmax)
+    )
+    if kind == "frames":
+        yield from _levels(name, frames, low, high, plan)
+    if kind == "depth" and not any(((frame > 0) & np.isfinite(frame)).any() for frame in frames):
+        yield "warning", f"{name} has no valid depth (finite, above 0) in its first frames."
+    if kind == "mask" and (low == high):
+        yield "warning", f"{name} is {low:g} everywhere in its first frames: one of its regions is empty."
+    if kind == "segments" and high == 0:
+        yield "warning", f"{name} has no segment in its first frames."
+
+
+def _levels(name: str, frames: Sequence[Array], low: float, high: float, plan: Plan) -> Iterator[tuple[Level, str]]:
+    declared = plan.reading.value_range
+    dtype = frames[0].dtype
+    if dtype == np.uint8:
+        if high <= 1:
+            yield (
+                "warning",
+                f"{name} is nearly black, bytes from {low:g} to {high:g}: were floats in 0..1 cast to bytes?",
+            )
+        return
+    if declared is not None and low >= -1.001 and high <= 1.001 and declared[1] - declared[0] > 2:
+        likely = "-1..1" if low < 0 else "0..1"
+        yield (
+            "error",
+            f"{name} holds {dtype} values from {low:.3g} to {high:.3g} but is declared as {_range(declared)}: "
+            f"pass --range {likely}.",
+        )
+        return
+    try:
+        for frame in frames:
+            as_bytes(frame, declared, name)
+    except KaratError as error:
+        yield "error", str(error)
+
+
+def _shapes(streams: Mapping[str, Stream], plan: Plan) -> Iterator[tuple[Level, str]]:
+    for name, stream in streams.items():
+        truth = next((other for other in (truth_of(name), plan.suite.truth) if other in streams), name)
+        if truth == name:
+            continue
+        size, wanted = size_of(stream, plan.kind(name)), size_of(streams[truth], plan.kind(truth))
+        if size != wanted:
+            level, then = ("error", "pass --on-size resize") if plan.reading.on_size == "error" else ("note", "resized")
+            said = f"{name} is {size[1]}x{size[0]} and {truth} {wanted[1]}x{wanted[0]}: {then}."
+            yield level, said  # type: ignore[misc]
+        own, other = (select(one, plan.reading.first, plan.reading.stride).length for one in (stream, streams[truth]))
+        if None not in (own, other) and own != other and not stream.still:
+            level, then = (
+                ("error", "pass --on-length truncate") if plan.reading.on_length == "error" else ("note", "cut")
+            )
+            yield level, f"{name} has {own} frames and {truth} {other}: {then}."  # type: ignore[misc]
+        rates = [one.fps for one in (stream, streams[truth])]
+        if None not in rates and abs(rates[0] - rates[1]) > 1e-3 and not is_mask(name):  # type: ignore[operator]
+            yield (
+                "warning",
+                f"{name} has {rates[0]:g} frames a second and {truth} {rates[1]:g}: frames are paired by index.",
+            )
+
+
+def _copies(sample: Sample) -> Iterator[tuple[Level, str]]:
+    for name, source in sample.sources.items():
+        truth = sample.sources.get(truth_of(name))
+        if truth_of(name) != name and source is not None and truth is not None and _same(source, truth):
+            yield "warning", f"{name} and {truth_of(name)} are the same bytes: is {flag(name)} right?"
+
+
+def _same(a: Any, b: Any) -> bool:
+    if (
+        isinstance(a, Path)
+        and isinstance(b, Path)
+        and a.is_file()
+        and b.is_file()
+        and a.stat().st_size != b.stat().st_size
+    ):
+        return False
+    try:
+        return digest(a) == digest(b)
+    except (KaratError, OSError):
+        return False
+
+
+def _range(declared: tuple[float, float]) -> str:
+    return f"{declared[0]:g}..{declared[1]:g}"

@@ -1,0 +1,306 @@
+"""The command line: one thin command a verb."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from karat import __version__
+from karat.errors import KaratError, UsageError
+from karat.sources.fields import FIELDS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.prepare import Prepared
+
+FAILED_SAMPLES = 3
+
+app = typer.Typer(
+    help="Exact, fast, reproducible evaluation of generated images, videos, spatial fields and poses.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Format(StrEnum):
+    """How scores are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    parquet = "parquet"
+
+
+def with_inputs(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds an option for every field, and those that say how fields are read and what is measured, as `**inputs`."""
+
+    @wraps(command)
+    def wrapped(**named: Any) -> None:
+        own = {name: named.pop(name) for name in list(named) if name in inspect.signature(command).parameters}
+        command(**own, inputs=named)
+
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "inputs"]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in INPUTS.items()
+    ]
+    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+    wrapped.__signature__ = inspect.Signature([*keyword[:1], *options, *keyword[1:]])  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in [*keyword, *options]}
+    return wrapped
+
+
+def _option(kind: Any, *names: str, text: str, **more: Any) -> Any:
+    return Annotated[kind | None, typer.Option(*names, help=text, show_default=False, **more)]
+
+
+INPUTS: dict[str, Any] = {
+    **{name: _option(Path, text=text, rich_help_panel="Fields") for name, text in FIELDS.items()},
+    "masks": _option(
+        list[str], text="Foreground masks, or NAME=PATH for a named region; repeatable.", rich_help_panel="Fields"
+    ),
+    "protocol": _option(str, text="Which reading of the specification: spec (default), reference, ..."),
+    "metric": _option(list[str], text="Only this metric, as canny_f1 or CannyF1(low=50); repeatable."),
+    "set": _option(list[str], text="METRIC.PARAMETER=VALUE, such as blur_ssim.blur=gaussian; repeatable."),
+    "frames": _option(int, text="Only the first so many frames of every clip."),
+    "stride": _option(int, text="Only every so many frames."),
+    "on_length": _option(str, text="Unequal lengths: error (default) or truncate."),
+    "on_size": _option(str, text="Unequal sizes: error (default) or resize (to the truth)."),
+    "range": _option(str, text="Black and white of floating frames, such as 0..1 or -1..1."),
+    "id": _option(str, text="Regular expression: its first group in the relative stem is the sample's id."),
+    "workers": _option(int, text="Threads; never changes a number. Default: all cores."),
+    "cache": Annotated[bool, typer.Option("--cache/--no-cache", help="Keep blurred truth between runs.")],
+}
+
+Suite = Annotated[str, typer.Argument(help="Which evaluation: see karat list.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="How the scores are printed.")]
+
+
+@app.command()
+@with_inputs
+def run(
+    suite: Suite,
+    out: Annotated[Path | None, typer.Option(help="Keep the run in this folder; a stopped run goes on there.")] = None,
+    strict: Annotated[bool, typer.Option(help="Stop at the first sample that fails.")] = False,
+    format: FormatOption = Format.table,
+    inputs: dict[str, Any] | None = None,
+) -> None:
+    """Evaluate predictions against the truth."""
+    from karat.evaluate import cores, execute
+
+    given = inputs or {}
+    prepared = _prepare(suite, given)
+    workers = _workers(given, cores())
+    result = execute(
+        prepared, out, workers, strict, lambda said: print(f"karat: {said}", file=sys.stderr), _arguments(given)
+    )
+    _print(result.plain(), format)
+    failed = {failure.sample for failure in result.failures}
+    if failed:
+        where = f"; see {out / 'failures.jsonl'}" if out else ""
+        print(f"karat: {len(failed)} of {len(result.samples)} samples failed{where}.", file=sys.stderr)
+        for failure in result.failures[:5]:
+            print(f"karat: {failure.sample}: {failure.reason}", file=sys.stderr)
+        raise typer.Exit(FAILED_SAMPLES)
+
+
+@app.command()
+@with_inputs
+def check(suite: Suite, inputs: dict[str, Any] | None = None) -> None:
+    """Say what is wrong with the inputs, before anything is computed."""
+    from karat.check import findings
+    from karat.evaluate import cores
+    from karat.report import terminal
+
+    given = inputs or {}
+    prepared = _prepare(suite, given)
+    found = findings(prepared, _workers(given, cores()))
+    terminal.findings(found, len(prepared.samples), _console())
+    if any(one.level == "error" for one in found):
+        raise typer.Exit(FAILED_SAMPLES)
+
+
+@app.command()
+def show(folder: Annotated[Path, typer.Argument(help="A run's folder.")], format: FormatOption = Format.table) -> None:
+    """Show a run: value, counts and region of every score."""
+    from karat.folder import read_json
+
+    scores = folder / "scores.json"
+    if scores.exists():
+        _print(read_json(scores), format)
+    else:
+        from karat.run import Run
+
+        _print(Run.load(folder).plain(), format)
+
+
+@app.command("list")
+def list_() -> None:
+    """List the suites and the metrics."""
+    from karat.describe import catalogue
+    from karat.report import terminal
+
+    terminal.catalogue(catalogue(), _console())
+
+
+@app.command()
+def describe(name: Annotated[str, typer.Argument(help="A metric, a score or a suite.")]) -> None:
+    """Formula, parameters, protocols and citation of a metric, or a suite's protocols side by side."""
+    from karat.describe import MetricPage
+    from karat.describe import describe as page_of
+    from karat.report import terminal
+
+    page = page_of(name)
+    if isinstance(page, MetricPage):
+        terminal.metric(page, _console())
+    else:
+        terminal.suite(page, _console())
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the clips and the runs go.")] = Path("karat-demo"),
+    workers: Annotated[int | None, typer.Option(help="Threads. Default: all cores.", show_default=False)] = None,
+) -> None:
+    """Evaluate a few pretend models on procedural scenes whose truth is known."""
+    from karat.demo.run import transfer
+    from karat.report import terminal
+
+    runs = transfer(out, workers)
+    contents = {name: result.plain() for name, result in runs.items()}
+    title = "transfer@spec: three scenes, a column a model"
+    terminal.side_by_side(contents, title, _console())
+    first = next(iter(runs.values()))
+    _console().print(first.signature, style="dim", markup=False, highlight=False, soft_wrap=True)
+    print(f"\nThe clips are in {out}, the runs in {out / 'runs'}; next: karat show {first.folder}", file=sys.stderr)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"karat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Exact, fast, reproducible evaluation of generated images, videos, spatial fields and poses."""
+
+
+def main() -> NoReturn:
+    """The entry point: errors are one sentence, never a traceback."""
+    try:
+        app()
+    except KaratError as error:
+        _quit(str(error), 2)
+    except KeyboardInterrupt:
+        _quit("stopped; with --out the same command goes on where it was.", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(0)
+
+
+def _quit(message: str, code: int) -> NoReturn:
+    print(f"karat: {message}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def _prepare(suite: str, given: dict[str, Any]) -> Prepared:
+    from karat.prepare import prepare
+
+    return prepare(
+        suite,
+        {name: given[name] for name in FIELDS},
+        masks=_masks(given["masks"]),
+        protocol=given["protocol"] or "spec",
+        metrics=given["metric"],
+        settings=dict(map(_setting, given["set"] or [])),
+        reading={
+            "first": given["frames"],
+            "stride": given["stride"],
+            "on_length": given["on_length"],
+            "on_size": given["on_size"],
+            "value_range": _range(given["range"]),
+        },
+        id_pattern=given["id"],
+        cache=given["cache"] is not False,
+    )
+
+
+def _masks(given: list[str] | None) -> Any:
+    if not given:
+        return None
+    named = {name: path for name, equals, path in (one.partition("=") for one in given) if equals}
+    plain = [one for one in given if "=" not in one]
+    if plain and (named or len(plain) > 1):
+        raise UsageError("Give one foreground (--masks PATH) or only named regions (--masks NAME=PATH).")
+    return named or Path(plain[0])
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text} sets nothing; write METRIC.PARAMETER=VALUE, such as canny_f1.low=50.")
+    try:
+        return key, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return key, value
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(".."))
+    except ValueError:
+        raise UsageError(f"--range {text} is no range; write LOW..HIGH, such as 0..1.") from None
+    return low, high
+
+
+def _workers(given: dict[str, Any], cores: int) -> int:
+    wanted: int | None = given["workers"]
+    if wanted is not None and wanted < 1:
+        raise UsageError(f"--workers starts at 1, not {wanted}.")
+    return wanted or cores
+
+
+def _arguments(given: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: str(value) if isinstance(value, Path) else value for name, value in given.items() if value is not None
+    }
+
+
+def _print(content: dict[str, Any], format: Format) -> None:
+    if format is Format.table:
+        from karat.report import terminal
+
+        terminal.scores(content, _console())
+    else:
+        from karat.report.formats import FORMATS
+
+        sys.stdout.buffer.write(FORMATS[format](content))
+        sys.stdout.buffer.flush()
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160)

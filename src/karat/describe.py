@@ -1,0 +1,153 @@
+"""What there is to know of a metric or a suite, generated from the code."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, get_args, get_origin, get_type_hints
+
+from karat.errors import UsageError
+from karat.metric import Metric, Score, find, metrics, snake
+from karat.suite import Suite, changing
+from karat.suites import load, names
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A field of a metric."""
+
+    name: str
+    default: str
+    choices: str
+
+
+@dataclass(frozen=True)
+class MetricPage:
+    """A metric: sentence, formula, shapes, edges and citation as its docstring has them, and its parameters."""
+
+    name: str
+    spelling: str
+    text: str
+    needs: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    scores: Mapping[str, Score]
+    aliases: tuple[str, ...]
+    exempt: Mapping[str, str]
+    protocols: Mapping[str, Mapping[str, str]]  # suite@protocol -> the fields it sets differently
+
+
+@dataclass(frozen=True)
+class SuitePage:
+    """A suite: its metrics, and a table of how its protocols differ."""
+
+    name: str
+    title: str
+    fields: Mapping[str, str]
+    metrics: tuple[str, ...]
+    protocols: Mapping[str, str]
+    differences: Sequence[tuple[str, Mapping[str, str]]]
+    settings: Sequence[tuple[str, Mapping[str, str]]]
+    citation: str
+
+
+def describe(name: str) -> MetricPage | SuitePage:
+    """The page of a suite, or of the metric that goes by the name (class, snake case, score or alias)."""
+    if name in names():
+        return suite_page(load(name))
+    try:
+        return metric_page(find(name))
+    except UsageError as error:
+        raise UsageError(f"{str(error).rstrip('.')}; suites are {', '.join(names())}.") from None
+
+
+def metric_page(kind: type[Metric]) -> MetricPage:
+    """A metric's page."""
+    return MetricPage(
+        snake(kind.__name__),
+        kind.__name__,
+        inspect.getdoc(kind) or "",
+        kind().statistic.fields(),
+        tuple(_parameters(kind)),
+        kind.scores,
+        kind.aliases,
+        kind.exempt,
+        {
+            f"{suite}@{protocol}": changes
+            for suite in names()
+            for protocol, changes in _overrides(load(suite), kind).items()
+        },
+    )
+
+
+def suite_page(suite: Suite) -> SuitePage:
+    """A suite's page."""
+    return SuitePage(
+        suite.name,
+        suite.title,
+        suite.fields,
+        tuple(snake(type(metric).__name__) for metric in suite.metrics),
+        {name: protocol.about for name, protocol in suite.protocols.items()},
+        suite.differences,
+        _settings(suite),
+        suite.citation,
+    )
+
+
+def catalogue() -> dict[str, tuple[tuple[str, str, str], ...]]:
+    """Suites and metrics by name, with a line each."""
+    return {
+        "suites": tuple((name, load(name).title, ", ".join(load(name).protocols)) for name in names()),
+        "metrics": tuple((snake(name), _sentence(kind), ", ".join(kind.scores)) for name, kind in metrics().items()),
+    }
+
+
+def _settings(suite: Suite) -> list[tuple[str, dict[str, str]]]:
+    """Every parameter in which two protocols differ, and its value in each."""
+    under = {name: suite.under(name) for name in suite.protocols}
+    rows: dict[str, dict[str, str]] = {}
+    for protocol, (chosen, reading) in under.items():
+        for metric in chosen:
+            for parameter in fields(metric):
+                key = f"{snake(type(metric).__name__)}.{parameter.name}"
+                rows.setdefault(key, {})[protocol] = repr(getattr(metric, parameter.name))
+        for parameter in fields(reading):
+            rows.setdefault(parameter.name, {})[protocol] = repr(getattr(reading, parameter.name))
+    return [(key, values) for key, values in rows.items() if len(set(values.values())) > 1]
+
+
+def _overrides(suite: Suite, kind: type[Metric]) -> dict[str, dict[str, str]]:
+    base = next((metric for metric in suite.metrics if type(metric) is kind), None)
+    if base is None:
+        return {}
+    changed = {}
+    for name, protocol in suite.protocols.items():
+        metric = changing(base, protocol.metrics.get(snake(kind.__name__), {}))
+        changed[name] = {
+            one.name: repr(getattr(metric, one.name))
+            for one in fields(kind)
+            if getattr(metric, one.name) != getattr(kind(), one.name)
+        }
+    return changed
+
+
+def _parameters(kind: type[Metric]) -> list[Parameter]:
+    hints = get_type_hints(kind)
+    return [
+        Parameter(
+            one.name, repr(getattr(kind(), one.name)) if one.default is not MISSING else "", _choices(hints[one.name])
+        )
+        for one in fields(kind)
+    ]
+
+
+def _choices(hint: Any) -> str:
+    if "Literal" in str(get_origin(hint)):
+        return " | ".join(map(str, get_args(hint)))
+    if get_args(hint) and get_origin(hint) is not tuple:
+        return " | ".join(_choices(part) for part in get_args(hint))
+    return str(hint) if get_args(hint) else getattr(hint, "__name__", str(hint)).replace("NoneType", "None")
+
+
+def _sentence(kind: type[Metric]) -> str:
+    return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()).split(":")[0].split(". ")[0].rstrip(".")

@@ -1,0 +1,12 @@
+"""The fields that samples have, over all suites: what the command line offers."""
+
+from __future__ import annotations
+
+FIELDS = {
+    "pred": "Predictions: a folder of videos, of frame folders or of arrays, or one of these.",
+    "truth": "The truth, paired with the predictions by relative path without suffix.",
+    "pred_depth": "Depth of the predictions: npz, npy, 16-bit PNG or float TIFF.",
+    "truth_depth": "True depth, likewise.",
+    "pred_segments": "Segments of the predictions: label maps (npz, PNG), boolean stacks or COCO RLE JSON.",
+    "truth_segments": "True segments, likewise.",
+}
