@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from karat.errors import InputError, UsageError
-from karat.gather import fingerprint
+from karat.gather import Fingerprint, fingerprint
 from karat.measure import Failure, Measured
 from karat.metric import Metric, metrics
 from karat.rows import Rows, concatenate
@@ -29,6 +29,7 @@ from karat.suite import Reading, changing, parameters
 from karat.table import from_table, to_table
 
 LAYOUT = 1
+PART = ".{}.{}.part"
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,10 @@ class RunFolder:
     path: Path
     identity: Identity
 
-    def begin(self, samples: Sequence[str], hashes: Mapping[str, str], arguments: Mapping[str, Any]) -> None:
+    def begin(self, samples: Sequence[str], hashes: Mapping[str, Fingerprint], arguments: Mapping[str, Any]) -> None:
         """Claims the folder for this run, or finds that it holds the same one."""
-        known = self._known()
+        file = self.path / "run.json"
+        known = read_json(file) if file.exists() else None
         if known is not None and known["identity"] != str(self.identity):
             raise UsageError(
                 f"{self.path} holds another run ({known['identity'].split('|')[1]}, or other parameters or versions): "
@@ -48,14 +50,16 @@ class RunFolder:
             )
         if known is not None and known["samples"] != list(samples):
             raise UsageError(f"{self.path} holds a run of other samples: choose another --out.")
+        for part in self.path.rglob(PART.format("*", "*")):  # of a run that was killed while it wrote
+            part.unlink(missing_ok=True)
         if known is None and self.path.exists() and any(self.path.iterdir()):
             raise UsageError(f"{self.path} is not empty and holds no run: choose another --out.")
-        for name, done in self._done_samples().items():
-            if not done["failures"] and done["hash"] != hashes.get(name):
+        for name, done in self.done_samples().items():
+            if not done["failures"] and done["hash"] != hashes[name]._asdict():
                 raise UsageError(f"The files of {name} have changed since {self.path} was begun: choose another --out.")
         self._write_json("run.json", {**self._head(samples), "arguments": dict(arguments), "state": "running"})
 
-    def measured(self, hashes: Mapping[str, str] | None = None) -> dict[str, Measured]:
+    def measured(self, hashes: Mapping[str, Fingerprint] | None = None) -> dict[str, Measured]:
         """What is there: whole shards whose samples are as they were; with `hashes`, none that failed."""
         found: dict[str, Measured] = {}
         for _, done in self._shards():
@@ -71,7 +75,7 @@ class RunFolder:
             found |= {name: self._sample(name, done["samples"][name], rows) for name in names}
         return found
 
-    def commit(self, shard: str, measured: Mapping[str, Measured], hashes: Mapping[str, str]) -> None:
+    def commit(self, shard: str, measured: Mapping[str, Measured], hashes: Mapping[str, Fingerprint]) -> None:
         """Publishes a shard: its files first, then the one that says they are there."""
         by_unit: dict[str, dict[str, Rows]] = {}
         for name, statistic in self.identity.statistics.items():
@@ -84,7 +88,7 @@ class RunFolder:
             files[place] = self._publish(place, lambda part, rows=rows: pq.write_table(to_table(rows), part))
         samples = {
             name: {
-                "hash": hashes[name],
+                "hash": hashes[name]._asdict(),
                 "failures": [{"field": failure.field, "reason": failure.reason} for failure in one.failures],
                 "facts": one.facts,
                 "measured": [label for label, statistic in self.identity.statistics.items() if statistic in one.rows],
@@ -98,7 +102,7 @@ class RunFolder:
         lines = "".join(json.dumps(asdict(failure), ensure_ascii=False) + "\n" for failure in run.failures)
         self._publish("failures.jsonl", lambda part: part.write_text(lines, encoding="utf-8"))
         self._write_json("scores.json", run.plain())
-        about = {"signature": run.signature, "data": run.data, "notes": list(run.notes_before)}
+        about = {"signature": run.signature, "data": Fingerprint(*run.data)._asdict(), "notes": list(run.notes_before)}
         self._write_json(
             "run.json",
             {**self._head(run.samples), **about, "arguments": dict(arguments), "state": "finished", **record},
@@ -116,15 +120,12 @@ class RunFolder:
             "samples": list(samples),
         }
 
-    def _known(self) -> dict[str, Any] | None:
-        file = self.path / "run.json"
-        return read_json(file) if file.exists() else None
-
     def _shards(self) -> Iterable[tuple[str, dict[str, Any]]]:
         for file in sorted((self.path / "done").glob("*.json")):
             yield file.stem, read_json(file)
 
-    def _done_samples(self) -> dict[str, Any]:
+    def done_samples(self) -> dict[str, Any]:
+        """What the done files say of each sample."""
         return {name: one for _, done in self._shards() for name, one in done["samples"].items()}
 
     def _sample(self, name: str, done: Mapping[str, Any], rows: Mapping[str, Rows]) -> Measured:
@@ -145,7 +146,7 @@ class RunFolder:
         """Writes beside the place and renames onto it; returns the sha256."""
         file = self.path / place
         file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+        part = file.with_name(PART.format(file.name, uuid.uuid4().hex))
         try:
             write(part)
             digest = hashlib.sha256(part.read_bytes()).hexdigest()
@@ -165,7 +166,7 @@ def load(path: Path) -> Run:
         identity = Identity(head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]))
         folder = RunFolder(path, identity)
         measured = folder.measured()
-        data = head.get("data") or fingerprint({name: one["hash"] for name, one in folder._done_samples().items()})
+        data = fingerprint({name: Fingerprint(**one["hash"]) for name, one in folder.done_samples().items()})
         return Run(identity, data, tuple(head["samples"]), measured, head.get("notes", []), path, head)
     except KeyError as error:
         raise InputError(

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from karat.errors import InputError, UsageError
-from karat.measure import MASK, Sample, is_mask
+from karat.measure import MASK, Sample, is_mask, truth_of
 from karat.sources.fingerprint import digest
 from karat.sources.pairing import collect
 from karat.suite import Suite
@@ -64,25 +64,36 @@ def flag(name: str) -> str:
     return "--masks" if is_mask(name) else "--" + name.replace("_", "-")
 
 
-def digests(samples: Sequence[Sample], each: Callable[[Iterable[Sample]], Iterable[Sample]]) -> dict[str, str]:
-    """The content of every sample as one hash; a file that cannot be read counts as that."""
+class Fingerprint(NamedTuple):
+    """Content as sha256, wherever the files lie: of the truth (masks included), and of the predictions."""
+
+    truth: str
+    pred: str
+
+
+def digests(samples: Sequence[Sample], each: Callable[[Iterable[Sample]], Iterable[Sample]]) -> dict[str, Fingerprint]:
+    """The content of every sample; a file that cannot be read counts as that."""
     return {sample.id: _digest(sample) for sample in each(samples)}
 
 
-def fingerprint(hashes: Mapping[str, str]) -> str:
-    """One hash of all samples, wherever their files lie."""
-    return hashlib.sha256("".join(f"{key}\0{value}\n" for key, value in sorted(hashes.items())).encode()).hexdigest()
+def fingerprint(hashes: Mapping[str, Fingerprint]) -> Fingerprint:
+    """All samples as one."""
+    return Fingerprint(*(_hash(f"{key}\0{value[side]}" for key, value in sorted(hashes.items())) for side in (0, 1)))
 
 
-def _digest(sample: Sample) -> str:
-    state = hashlib.sha256()
+def _digest(sample: Sample) -> Fingerprint:
+    sides: tuple[list[str], list[str]] = ([], [])
     for name, source in sorted(sample.sources.items()):
         try:
             content = "missing" if source is None else digest(source)
         except (InputError, OSError):
             content = "unreadable"
-        state.update(f"{name}\0{content}\n".encode())
-    return state.hexdigest()
+        sides[truth_of(name) != name].append(f"{name}\0{content}")
+    return Fingerprint(*map(_hash, sides))
+
+
+def _hash(lines: Iterable[str]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _alone(value: Any) -> bool:

@@ -81,7 +81,7 @@ class Run:
     """An evaluation and its results; `Run.load(folder)` reads one back."""
 
     identity: Identity
-    data: str
+    data: tuple[str, str]  # fingerprints of the truth and of the predictions
     samples: tuple[str, ...]
     measured: Mapping[str, Measured]
     notes_before: Sequence[str] = ()
@@ -106,7 +106,8 @@ class Run:
     @property
     def signature(self) -> str:
         """One line that says what these numbers are: equal lines mean comparable numbers on the same data."""
-        return f"{self.identity}|n:{len(self.samples)}|data:{self.data[:16]}"
+        truth, pred = self.data
+        return f"{self.identity}|n:{len(self.samples)}|data:{truth[:16]}|pred:{pred[:16]}"
 
     @property
     def failures(self) -> list[Failure]:
