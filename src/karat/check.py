@@ -103,9 +103,8 @@ def _values(name: str, stream: Stream, plan: Plan) -> Iterator[tuple[Level, str]
     if not frames:
         yield "error", f"{name} has no frames."
         return
-    low, high = (
-        float(reduce([frame.min() for frame in frames if frame.size] or [0])) for reduce in (np.nanmin, np.nanmax)
-    )
+    values = np.concatenate([frame.ravel() for frame in frames])
+    low, high = (float(np.nanmin(values)), float(np.nanmax(values))) if values.size else (0.0, 0.0)
     if kind == "frames":
         yield from _levels(name, frames, low, high, plan)
     if kind == "depth" and not any(((frame > 0) & np.isfinite(frame)).any() for frame in frames):

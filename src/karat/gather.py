@@ -30,9 +30,6 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
     for name in wanted:
         if name not in suite.fields:
             raise UsageError(f"{suite.name} has no field {name!r}; it has {', '.join(suite.fields)} and masks.")
-    for name in suite.required:
-        if name not in wanted:
-            raise UsageError(f"{suite.name} needs {name}: pass {flag(name)}.")
     sources = {name: collect(value, suite.fields[name], pattern) for name, value in wanted.items()}
     sources |= {name: collect(value, "mask", pattern) for name, value in mask_fields(masks).items()}
     ids = sorted(sources[suite.truth])

@@ -120,6 +120,8 @@ class Metric(Statistic):
     def __post_init__(self) -> None:
         for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]
             value, choices = getattr(self, name), get_args(hint)
+            if type(value) is int and float in (hint, *choices) and int not in choices:
+                object.__setattr__(self, name, float(value))  # 50 and 50.0 are one parameter and have one spelling
             if get_origin(hint) is Literal and value not in choices:
                 raise UsageError(
                     f"{type(self).__name__}.{name} is one of {', '.join(map(repr, choices))}, not {value!r}."

@@ -49,6 +49,9 @@ def prepare(
     chosen = load(suite) if isinstance(suite, str) else suite
     wanted, how = chosen.under(protocol, metrics, settings, reading)
     given = {name for name, value in fields.items() if value is not None}
+    absent = [name for name in chosen.required if name not in given]
+    if absent:
+        raise UsageError(f"{chosen.name} needs {' and '.join(absent)}: pass {_flags(absent)}.")
     for metric in wanted:
         lacking = [name for name in metric.statistic.fields() if name not in given]
         if lacking and (metrics is not None or len(lacking) < len(metric.statistic.fields())):

@@ -70,12 +70,15 @@ class Regions:
 
     def each(self) -> Iterator[tuple[int, Regions]]:
         """Every region by itself, with its column: for what must be estimated inside one region."""
-        for column, name in enumerate(self.names):
-            key, _, bin = (name, "", "") if name in self.maps else name.partition(":")
-            weights = self.maps[key]
-            if isinstance(weights, Labels):
-                weights = weights.map == weights.names.index(bin)
-            yield column, Regions({name: weights}, self.valid)
+        parts: list[Array | None] = []
+        for weights in self.maps.values():
+            parts += (
+                [weights.map == label for label in range(len(weights.names))]
+                if isinstance(weights, Labels)
+                else [weights]
+            )
+        for column, (name, part) in enumerate(zip(self.names, parts, strict=True)):
+            yield column, Regions({name: part}, self.valid)
 
     def frames(self, start: int, stop: int) -> Regions:
         """The regions of the frames [start, stop) of the block."""
@@ -170,6 +173,10 @@ def make_regions(masks: Mapping[str, Array], shape: tuple[int, int, int]) -> Reg
             weights = _boolean(weights, name)
         if weights.ndim == 2:
             weights = np.broadcast_to(weights, shape)
+        if name == ALL:
+            raise InputError(f"{ALL!r} is the whole frame: give the mask of that name another one.")
+        if weights.dtype != bool and not weights.min(initial=0) >= 0:  # NaN as well
+            raise InputError(f"mask {name!r} has weights that are negative or NaN: weights are 0 or more.")
         if weights.shape != shape:
             raise InputError(f"mask {name!r} has shape {weights.shape}, the frames {shape}: give one mask a frame.")
         maps[name] = weights

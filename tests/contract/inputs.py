@@ -75,8 +75,8 @@ def _patches(rng: np.random.Generator) -> Array:
 
 
 def _moved(labels: Array, level: float, rng: np.random.Generator) -> Array:
-    moved = np.roll(labels, round(level * 10), axis=-1)
-    return np.where(rng.random(labels.shape) < level / 4, 0, moved)
+    moved = np.roll(labels, round(level * 5), axis=1)
+    return np.where(rng.random(labels.shape) < (1 - level) ** 3, moved, 0)
 
 
 KINDS = {

@@ -38,7 +38,14 @@ class Gray(Filter):
     """ITU-R 601 luma of RGB bytes by OpenCV's fixed-point rule; grey frames stay as they are."""
 
     def frame(self, frame: Array) -> Array:
-        gray: Array = frame if frame.ndim == 2 else cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
+        if frame.ndim == 2 or frame.shape[2] == 1:
+            return frame.reshape(frame.shape[:2])
+        if frame.shape[2] != 3 or frame.dtype not in (np.uint8, np.float32):
+            raise InputError(
+                "Grey is made of RGB frames of uint8 or float32, "
+                f"these have {frame.shape[2]} channels of {frame.dtype}: convert them first."
+            )
+        gray: Array = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
         return gray
 
 
@@ -105,7 +112,9 @@ STRENGTHS: dict[str, dict[str, tuple[int, tuple[float, ...]]]] = {
 def blur_filter(kind: Kind, strength: Strength, size: int | None, sigmas: tuple[float, ...] | None) -> Filter:
     """The filter of a named kind and strength; `size` and `sigmas` replace the strength's own."""
     named_size, named_sigmas = STRENGTHS[kind][strength]
-    pixels, spreads = size or named_size, named_sigmas if sigmas is None else sigmas
+    pixels, spreads = named_size if size is None else size, named_sigmas if sigmas is None else sigmas
+    if pixels < 1 or not all(spread > 0 for spread in spreads):
+        raise UsageError(f"The size and the sigmas of a blur are positive, not {pixels} and {spreads}.")
     if len(spreads) != len(named_sigmas):
         raise UsageError(f"A {kind} blur takes {len(named_sigmas)} sigmas, not {len(spreads)}.")
     if kind == "bilateral":

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import InputError
+
 Array = NDArray[Any]
 
 
@@ -33,6 +35,8 @@ class Partition:
 
 def of_labels(labels: Array, names: Sequence[str]) -> Partition:
     """A label map (B, H, W) of whole numbers, 0 and below for nothing; label i is called `names[i - 1]`, or "i"."""
+    if labels.dtype.kind not in "biu":
+        raise InputError(f"Label maps hold whole numbers, this one holds {labels.dtype}: convert it to integers.")
     values, cell = _ranks(np.maximum(labels, 0))
     segments = values[values > 0]
     member = values[:, None] == segments
@@ -67,9 +71,10 @@ def shared(a: Partition, b: Partition, counts: Array) -> Array:
 
 def _ranks(values: Array) -> tuple[Array, NDArray[np.intp]]:
     """The distinct values in order, and for every element its place among them."""
-    if values.max(initial=0) < 1 << 16:  # a table instead of a sort
+    top = int(values.max(initial=0))
+    if top < 1 << 16:  # a table instead of a sort
         distinct = np.flatnonzero(np.bincount(values.ravel()))
-        table = np.zeros(1 + values.max(initial=0), np.intp)
+        table = np.zeros(top + 1, np.intp)
         table[distinct] = np.arange(len(distinct))
         return distinct, table[values]
     distinct, place = np.unique(values, return_inverse=True)

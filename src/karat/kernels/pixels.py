@@ -7,16 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import InputError
+
 Array = NDArray[Any]
 
 
 def difference(pred: Array, truth: Array) -> Array:
-    """pred - truth: int32 for bytes, int64 for wider integers, else float64."""
+    """pred - truth: int32 for bytes, int64 for 16 bits, else float64 (a square of 32 bits can pass int64)."""
+    if pred.shape != truth.shape:
+        raise InputError(f"The prediction has shape {pred.shape} and the truth {truth.shape}: make them the same.")
     if pred.dtype == truth.dtype == np.uint8:
         return pred.astype(np.int32) - truth
-    whole = all(np.issubdtype(side.dtype, np.integer) or side.dtype == bool for side in (pred, truth))
+    whole = all(side.dtype.kind in "biu" and side.dtype.itemsize <= 2 for side in (pred, truth))
     wide = np.int64 if whole else np.float64
-    return pred.astype(wide) - truth.astype(wide)
+    with np.errstate(invalid="ignore", over="ignore"):  # of pixels that may be in no region
+        return pred.astype(wide) - truth.astype(wide)
 
 
 def squared_error(pred: Array, truth: Array) -> Array:

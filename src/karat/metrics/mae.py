@@ -14,7 +14,7 @@ from karat.region import Regions
 
 @dataclass(frozen=True)
 class MAE(Metric):
-    """Mean absolute error over pixels and channels, in the unit of the input.
+    """Mean absolute error over pixels and channels: in the unit of the input.
 
     pred, truth: frames (B, H, W, 3) or (B, H, W); integers are widened before they are subtracted and add exactly.
     """

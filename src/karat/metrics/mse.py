@@ -25,7 +25,7 @@ class SquaredError(Statistic):
 
 @dataclass(frozen=True)
 class MSE(Metric):
-    """Mean squared error over pixels and channels, in squared units of the input.
+    """Mean squared error over pixels and channels: in squared units of the input.
 
     pred, truth: frames (B, H, W, 3) or (B, H, W); integers are widened before they are subtracted and add exactly.
     """

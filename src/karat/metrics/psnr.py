@@ -14,7 +14,7 @@ from karat.metrics.mse import SquaredError
 
 @dataclass(frozen=True)
 class PSNR(Metric):
-    """Peak signal-to-noise ratio 10 log10(L^2 / MSE) in dB, L = `data_range`; infinite where both sides are equal.
+    """Peak signal-to-noise ratio: 10 log10(L^2 / MSE) in dB, L = `data_range`; infinite where both sides are equal.
 
     pred, truth: frames (B, H, W, 3) or (B, H, W); integers are widened before they are subtracted and add exactly.
     Mean over frames, then videos; `pool="sample"` takes one MSE a clip.

@@ -13,7 +13,7 @@ from karat.metrics.mse import SquaredError
 
 @dataclass(frozen=True)
 class RMSE(Metric):
-    """Root of the mean squared error, in the unit of the input; the root is taken once a `pool`.
+    """Root of the mean squared error: in the unit of the input; the root is taken once a `pool`.
 
     pred, truth: frames (B, H, W, 3) or (B, H, W); integers are widened before they are subtracted and add exactly.
     """

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from karat.errors import InputError, UsageError
 from karat.kernels.matching import best_of_each_row, one_to_one
 from karat.kernels.partition import Partition, of_labels, of_masks, shared
 from karat.metric import Array, Columns, Metric, Pool, Score, Sums, ratio
@@ -27,7 +28,7 @@ class Overlaps:
 
 @dataclass(frozen=True)
 class SegmentIoU(Metric):
-    """IoU = |P & T| / |P | T| of matched segments over the clip's (T, H, W) volume, and recall of true segments.
+    """Overlap of matched segments: IoU = |P & T| / |P | T| over the clip's (T, H, W) volume, and recall of true ones.
 
     pred_segments, truth_segments: label maps (T, H, W) with 0 for nothing, or boolean masks (N, T, H, W) that may
     overlap. Segments of one name are united. A match is a pair with IoU above `threshold`; `seg_m_iou` is the mean over
@@ -55,6 +56,12 @@ class SegmentIoU(Metric):
         "seg_n_pred_unmatched": Score("lower", (0, np.inf), 0, "predicted segments without a match"),
     }
     aliases: ClassVar = ("seg_miou", "mask_iou", "segmentation_iou")
+    exempt: ClassVar = {"empty_region:seg_n_pred_unmatched": "a count: without pixels there are 0 segments"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.threshold < 1:
+            raise UsageError(f"SegmentIoU.threshold is a number from 0 to below 1, not {self.threshold!r}.")
 
     def prepare(self, pred_segments: Array, truth_segments: Array, regions: Regions, sample: Any) -> Overlaps:
         p = self._partition(pred_segments, sample.labels.get("pred_segments", ()))
@@ -90,7 +97,9 @@ class SegmentIoU(Metric):
 
     def _partition(self, segments: Array, names: Sequence[str]) -> Partition:
         if segments.ndim == 4:
-            return of_masks(segments.astype(bool), names, self.overlap == "last").united()
+            if segments.dtype != bool:  # their axes are told apart by the dtype
+                raise InputError(f"Masks (N, T, H, W) of objects are boolean, not {segments.dtype}: convert them.")
+            return of_masks(segments, names, self.overlap == "last").united()
         return of_labels(segments, names).united()
 
     def _region(self, clip: Overlaps, r: int) -> dict[str, Array]:
@@ -118,8 +127,8 @@ class SegmentIoU(Metric):
 
 
 def _iou(both: Array, truth_area: Array, pred_area: Array) -> Array:
-    """Intersection over union, undefined where both are empty."""
-    return ratio(both, truth_area + pred_area - both)
+    """Intersection over union, undefined where both are empty; sums of float weights may differ in the last bit."""
+    return np.minimum(ratio(both, truth_area + pred_area - both), 1.0)
 
 
 def _join(parts: Sequence[Overlaps], labels: Mapping[str, Sequence[str]]) -> Overlaps:

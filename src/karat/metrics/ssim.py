@@ -17,7 +17,7 @@ from karat.region import Regions
 
 @dataclass(frozen=True)
 class SSIM(Metric):
-    """Structural similarity, the mean over pixels of luminance x contrast x structure,
+    """Structural similarity: the mean over pixels of luminance x contrast x structure,
     (2 mx my + C1)(2 sxy + C2) / ((mx^2 + my^2 + C1)(sx^2 + sy^2 + C2)), C1 = (K1 L)^2, C2 = (K2 L)^2.
 
     pred, truth: frames (B, H, W, 3) or (B, H, W), bytes or floats within `data_range` L (255, a declared range, or

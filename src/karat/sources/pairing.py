@@ -30,6 +30,8 @@ def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Path
     asked = kind_of(kind)
     if isinstance(value, str | Path):
         root = Path(value)
+        if not root.exists():
+            raise refusal(root, "does not exist", f"a file or folder of {asked.name} was expected", "check the path")
         with guarded(root, f"a file or folder of {asked.name}"):
             found = _walk(root, asked) if root.is_dir() else _single(root, asked)
             return _renamed(found, pattern)
