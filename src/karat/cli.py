@@ -16,7 +16,7 @@ import typer
 
 from karat import __version__
 from karat.errors import KaratError, UsageError
-from karat.sources.fields import FIELDS
+from karat.fields import FIELDS
 
 if TYPE_CHECKING:
     from rich.console import Console

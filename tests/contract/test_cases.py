@@ -11,7 +11,9 @@ from karat.metric import Metric, snake
 
 KINDS = kinds()
 PRESENT = {name: read(path(kind)) for name, kind in KINDS.items() if path(kind).exists()}
-CASES = [pytest.param(KINDS[name], case, id=f"{name}-{case.name}") for name, own in PRESENT.items() for case in own.cases]
+CASES = [
+    pytest.param(KINDS[name], case, id=f"{name}-{case.name}") for name, own in PRESENT.items() for case in own.cases
+]
 
 
 def test_every_metric_has_cases() -> None:
