@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import cv2
 import numpy as np
@@ -20,7 +21,8 @@ class Feed:
     def __init__(self, stream: Stream, kind: str, reading: Reading, size: tuple[int, int] | None = None) -> None:
         self.stream, self.kind, self.reading, self.size = stream, kind, reading, size
         self.read, self.ended = 0, False
-        self._frames: Iterator[Array] = iter(stream)
+        fitted = map(self._fit, stream)
+        self._frames: Iterator[Array] = chain.from_iterable(map(repeat, fitted)) if stream.still else fitted
 
     def take(self, count: int) -> Array:
         """Up to `count` further frames, stacked; fewer where the source ends."""
@@ -29,7 +31,7 @@ class Feed:
             frame = next(self._frames, None)
             self.ended = frame is None
             if frame is not None:
-                frames.append(self._fit(frame))
+                frames.append(frame)
         self.read += len(frames)
         return np.stack(frames) if frames else np.zeros((0, *self.stream.shape), self.stream.dtype)
 

@@ -31,10 +31,11 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
         if name not in suite.fields:
             raise UsageError(f"{suite.name} has no field {name!r}; it has {', '.join(suite.fields)} and masks.")
     sources = {name: collect(value, suite.fields[name], pattern) for name, value in wanted.items()}
-    sources |= {name: collect(value, "mask", pattern) for name, value in mask_fields(masks).items()}
+    named = mask_fields(masks)
+    sources |= {name: collect(value, "mask", pattern) for name, value in named.items()}
     ids = sorted(sources[suite.truth])
     for name, found in sources.items():
-        if len(found) == len(ids) == 1 and _alone(wanted.get(name)):
+        if len(found) == len(ids) == 1 and _nameless({**wanted, **named}[name]):
             sources[name] = dict(zip(ids, found.values(), strict=True))
     if not any(set(found) & set(ids) for name, found in sources.items() if name != suite.truth):
         name = next(name for name in sources if name != suite.truth)
@@ -93,5 +94,6 @@ def _hash(lines: Iterable[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _alone(value: Any) -> bool:
-    return isinstance(value, str | Path) and Path(value).is_file()
+def _nameless(value: Any) -> bool:
+    """Whether a lone file or array was given: it belongs to the lone truth, whatever its name."""
+    return Path(value).is_file() if isinstance(value, str | Path) else not isinstance(value, Mapping)

@@ -143,14 +143,15 @@ class _Measuring:
         sizes = {name: size_of(stream, self.plan.kind(name)) for name, stream in streams.items()}
         for name, stream in streams.items():
             partner = next((other for other in (truth_of(name), self.plan.suite.truth) if other in sizes), name)
+            nothing = 0 in stream.shape[:1]  # no segment at all has no size of its own
             differs = sizes[name] != sizes[partner] and not is_mask(name)  # a mask fits whatever it is laid on
-            if differs and reading.on_size == "error":
+            if differs and not nothing and reading.on_size == "error":
                 found, wanted = ("x".join(map(str, reversed(sizes[one]))) for one in (name, partner))
                 self._fail(
                     name, InputError(f"{name} is {found} and {partner} {wanted}: pass --on-size resize to resize it.")
                 )
                 continue
-            if differs:
+            if differs and not nothing:
                 self.facts.setdefault("resized", []).append(name)
             chosen = opened.enter_context(select(stream, reading.first, reading.stride))
             self.feeds[name] = Feed(chosen, self.plan.kind(name), reading, sizes[partner] if differs else None)

@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.demo.scenes import Bytes, Floats, Scene, visible_boxes
+from karat.demo.scenes import Scene, visible_boxes
+from karat.demo.shapes import Bytes, Floats
 
 Images = TypeVar("Images", Bytes, Floats)
 

@@ -34,7 +34,9 @@ class SegmentIoU(Metric):
     overlap. Segments of one name are united. A match is a pair with IoU above `threshold`; `seg_m_iou` is the mean over
     matches (0 where there is none), `seg_recall` matches / true segments, `seg_m_iou_all_gt` counts an unmatched true
     segment as 0, `seg_m_iou_frame` takes each match's mean of per-frame IoU. Undefined where the truth has no segment.
-    `overlap="last"`, `recall_over="pairs"`, `nothing="zero"` and `empty="keep"` are published code's choices.
+    A segment belongs to a region when a pixel, and at least `inside` of it, lies there. `overlap="last"`,
+    `recall_over="pairs"`, `empty="keep"` and `nothing="zero"` (0 where a side has no segment at all, undefined where all
+    were dropped) are published code's choices.
     Kuhn 1955, doi:10.1002/nav.3800020109; protocol: Cosmos-Transfer1 2025, arXiv:2503.14492.
     """
 
@@ -43,6 +45,7 @@ class SegmentIoU(Metric):
     require_label: bool = False
     overlap: Literal["keep", "last"] = "keep"
     empty: Literal["drop", "keep"] = "drop"
+    inside: float = 0.0
     recall_over: Literal["truth", "pairs"] = "truth"
     nothing: Literal["undefined", "zero"] = "undefined"
     pool: Pool = "sample"
@@ -91,9 +94,12 @@ class SegmentIoU(Metric):
             "seg_m_iou_all_gt": ratio(s.iou, s.truth),
             "seg_m_iou_frame": np.where(s.matches > 0, ratio(s.frame_iou, s.matches), 0.0),
         }
-        default = 0.0 if self.nothing == "zero" else np.nan
         unmatched = {"seg_n_pred_unmatched": (s.pred - s.pred_matched).astype(np.float64)}
-        return {name: np.where(s.truth > 0, value, default) for name, value in scored.items()} | unmatched
+        if self.nothing == "undefined":
+            return {name: np.where(s.truth > 0, value, np.nan) for name, value in scored.items()} | unmatched
+        known = s.truth * s.pred > 0
+        default = np.where(s.truth_named * s.pred_named > 0, np.nan, 0.0)
+        return {name: np.where(known, value, default) for name, value in scored.items()} | unmatched
 
     def _partition(self, segments: Array, names: Sequence[str]) -> Partition:
         if segments.ndim == 4:
@@ -102,10 +108,15 @@ class SegmentIoU(Metric):
             return of_masks(segments, names, self.overlap == "last").united()
         return of_labels(segments, names).united()
 
+    def _present(self, area: Array, whole: Array) -> Array:
+        """Which segments belong to a region, by their area there and in the whole clip."""
+        return np.flatnonzero((self.empty == "keep") | ((area > 0) & (area >= self.inside * whole)))
+
     def _region(self, clip: Overlaps, r: int) -> dict[str, Array]:
         """A row for every true segment, then one for every predicted segment."""
         both, truth_area, pred_area = clip.both[:, r], clip.truth_area[:, r], clip.pred_area[:, r]
-        t, p = (np.flatnonzero((self.empty == "keep") | (area.sum(axis=0) > 0)) for area in (truth_area, pred_area))
+        whole = clip.truth_area[:, 0].sum(axis=0), clip.pred_area[:, 0].sum(axis=0)
+        t, p = (self._present(a.sum(axis=0), b) for a, b in zip((truth_area, pred_area), whole, strict=True))
         volumes = truth_area.sum(axis=0)[t][:, None], pred_area.sum(axis=0)[p]
         iou = np.nan_to_num(_iou(both.sum(axis=0)[np.ix_(t, p)], *volumes), nan=0.0)
         if self.require_label:
@@ -117,8 +128,10 @@ class SegmentIoU(Metric):
         frames = _iou(both[:, t_match, p_match], truth_area[:, t_match], pred_area[:, p_match])
 
         first_pred, size = len(clip.truth), len(clip.truth) + len(clip.pred)
-        out: dict[str, Array] = {name: np.zeros(size, np.int64) for name in ("truth", "pred", "pairs", "matches")}
-        out |= {"pred_matched": np.zeros(size, np.int64), "iou": np.zeros(size), "frame_iou": np.zeros(size)}
+        counted = ("truth", "pred", "truth_named", "pred_named", "pairs", "matches", "pred_matched")
+        out: dict[str, Array] = {name: np.zeros(size, np.int64) for name in counted}
+        out |= {name: np.zeros(size) for name in ("iou", "frame_iou")}
+        out["truth_named"][:first_pred] = out["pred_named"][first_pred:] = 1
         out["truth"][t] = out["pred"][first_pred + p] = 1
         out["pairs"][t_pair] = out["matches"][t_match] = out["pred_matched"][first_pred + p_match] = 1
         out["iou"][t_match] = iou[rows, columns][match]

@@ -14,7 +14,7 @@ _PUBLIC_CODE: dict[str, dict[str, Any]] = {
     "blur_ssim": {"data_range": "truth"},
     "canny_f1": {"edgeless": "either"},
     "depth_rmse": {"invalid_frame": "zero", "cap": 10.0},
-    "segment_iou": {"overlap": "last", "recall_over": "pairs", "nothing": "zero"},
+    "segment_iou": {"overlap": "last", "recall_over": "pairs", "nothing": "zero", "inside": 1 / 3},
 }
 _FIRST_121: dict[str, Any] = {"first": 121, "on_length": "truncate", "on_size": "resize"}
 
@@ -45,7 +45,7 @@ SUITE = Suite(
                 **_PUBLIC_CODE,
                 "canny_f1": {"edgeless": "either", "edges_of": "rgb"},
                 "depth_rmse": {"invalid_frame": "zero", "cap": None},
-                "segment_iou": {**_PUBLIC_CODE["segment_iou"], "empty": "keep"},
+                "segment_iou": {**_PUBLIC_CODE["segment_iou"], "empty": "keep", "inside": 0.0},
             },
             {**_FIRST_121, "depth_resize": "nearest"},
         ),
@@ -131,6 +131,15 @@ SUITE = Suite(
         (
             "empty segments",
             {"spec": "left out", "reference": "left out", "reference-upstream": "kept and matched", "paper": "as spec"},
+        ),
+        (
+            "segments of a region",
+            {
+                "spec": "those with a pixel in it",
+                "reference": "those with a third of their pixels in it",
+                "reference-upstream": "all",
+                "paper": "as spec",
+            },
         ),
         (
             "no true segment",
