@@ -162,7 +162,8 @@ def _clip(name: str, array: Array) -> Array:
     """One sample with its frames first: (H, W), (H, W, 3) and (N, T, H, W) masks of objects are brought to that."""
     if array.dtype == bool and array.ndim == 4 and name.endswith("segments"):
         return np.moveaxis(array, 1, 0)
-    single = array.ndim == 2 or (array.ndim == 3 and array.shape[-1] == 3)
+    colored = array.shape[-1:] == (3,) and not name.endswith(("_depth", "_segments"))
+    single = array.ndim == 2 or (array.ndim == 3 and colored)
     return array[None] if single else array
 
 

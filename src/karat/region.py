@@ -61,6 +61,11 @@ class Regions:
             for name in ([f"{key}:{bin}" for bin in weights.names] if isinstance(weights, Labels) else [key])
         )
 
+    @property
+    def whole(self) -> bool:
+        """Whether there is but one region, and it is every pixel: then a fused kernel may replace a map."""
+        return self.valid is None and all(weights is None for weights in self.maps.values()) and len(self) == 1
+
     def __len__(self) -> int:
         return len(self.names)
 

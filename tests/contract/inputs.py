@@ -43,7 +43,8 @@ def _scene(rng: np.random.Generator) -> Array:
     """Bytes (T, H, W, 3): a gradient, and boxes that move."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     frames = np.stack([np.stack([3 * x + y, x + 4 * y, 90 + x - y], -1)] * FRAMES)
-    for top, left, color in zip(rng.integers(0, 14, 3), rng.integers(0, 20, 3), rng.integers(120, 256, (3, 3))):
+    for color in rng.integers(120, 256, (3, 3)):
+        top, left = rng.integers(0, 14), rng.integers(0, 20)
         for t in range(FRAMES):
             frames[t, top : top + 8, left + t : left + t + 9] = color
     return frames.clip(0, 255).astype(np.uint8)
@@ -116,7 +117,7 @@ def _predicted(field: str) -> bool:
 
 def constant(metric: Metric) -> Iterator[Mapping[str, Array]]:
     """Fields without any structure: everything the least, and everything something else."""
-    shapes = {name: array for name, array in _sample(metric, 0, 0, 0.0).fields.items()}
+    shapes = _sample(metric, 0, 0, 0.0).fields
     for value in (0, 7):
         yield {name: np.full_like(array, value) for name, array in shapes.items()}
 

@@ -1,7 +1,7 @@
 """The laws that every metric obeys, each a function that fails on a metric that breaks it.
 
-A metric that cannot obey by nature says so itself: `exempt = {"direction": "reason"}`, or `{"direction:score": "reason"}`
-for one of its scores.
+A metric that cannot obey by nature says so itself: `exempt = {"direction": "reason"}`, or
+`{"direction:score": "reason"}` for one of its scores.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def weights(metric: Metric) -> None:
 def _same_values(a: Mapping[str, object], b: Mapping[str, object]) -> None:
     assert a.keys() == b.keys()
     for name in a:
-        one, other = vars(a[name]), vars(b[name])
+        one, other = dict(vars(a[name])), dict(vars(b[name]))
         assert near(one.pop("value"), other.pop("value")), f"{name}: {a[name]} and {b[name]}"
         assert one == other, f"{name} is counted differently: {one} and {other}"
 

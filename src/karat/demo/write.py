@@ -1,5 +1,6 @@
 """Writes the demo scenes and what the pretend models make of them as H.264 videos and npz files."""
 
+import os
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,7 +32,7 @@ def write(
     """
     places = {name: folder / name for name in ("truth", "truth_depth", "truth_segments", "masks")}
     places |= {model: folder / "models" / model for model in MODELS}
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(film, index, frames, height, width, seed) for index in range(count)]
         writes: list[Future[None]] = []
         for index, job in enumerate(jobs):

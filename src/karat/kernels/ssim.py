@@ -116,11 +116,11 @@ def ssim_map(
 
     Returns
     -------
-    The (H, W) map, in `precision`.
+    The (H, W) map; the mean over channels is always taken in float64.
     """
     job = _job(x, y, Window(window, size, sigma), k1, k2, data_range, sample_covariance, precision)
     height, width, channels = job.x.shape
-    out = np.empty((height, width), job.dtype)
+    out = np.empty((height, width), np.float64)
     for start, strip in job.strips():
         rows = out[start : start + len(strip)]
         # Plane by plane: numpy's mean over a short last axis costs as much as the rest of the map.

@@ -56,7 +56,7 @@ class SSIM(Metric):
 
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
         shape = truth.shape[:3]
-        if regions.names == ("all",) and regions.valid is None and regions.maps["all"] is None:
+        if regions.whole:
             border = self._border()
             area = max(shape[1] - 2 * border, 0) * max(shape[2] - 2 * border, 0)
             sums = [ssim_sum(p, t, border=border, **self._window(t)) for p, t in zip(pred, truth, strict=True)]

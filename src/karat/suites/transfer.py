@@ -11,7 +11,7 @@ from karat.metrics.segment_iou import SegmentIoU
 from karat.suite import Protocol, Suite
 
 _PUBLIC_CODE: dict[str, dict[str, Any]] = {
-    "blur_ssim": {"data_range": "truth"},
+    "blur_ssim": {"data_range": "truth", "pool": "sample"},
     "canny_f1": {"edgeless": "either"},
     "depth_rmse": {"invalid_frame": "zero", "cap": 10.0},
     "segment_iou": {"overlap": "last", "recall_over": "pairs", "nothing": "zero", "inside": 1 / 3},
