@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Case:
-    """An entry of index.json: `expected` is the JSON value it points at, `document` all of that file."""
+    """An entry of index.json: `expected` is the value it points at, `document` all of that file."""
 
     family: str
     name: str
@@ -60,15 +60,21 @@ def unpacked(arrays: Mapping[str, Array], name: str) -> Array:
 
 
 def read_case(folder: Path, entry: Mapping[str, Any]) -> Case:
-    """The case with what it expects; `file.json#/a/0/b` is a JSON pointer into a file."""
+    """The case with what it expects: one reference to a file, or one for each part of the answer."""
     given = entry["expected"]
     if isinstance(given, str):
-        path, _, pointer = given.partition("#")
-        document = load_json(folder / path)
-        expected = resolve(document, pointer)
+        expected, document = _referred(folder, given), load_json(folder / given.partition("#")[0])
     else:
-        document = expected = given
+        expected = document = {part: _referred(folder, reference) for part, reference in given.items()}
     return Case(entry["family"], entry["case"], folder, entry["inputs"], expected, document, entry["protocol"])
+
+
+def _referred(folder: Path, reference: str) -> Any:
+    """`file.json#/a/0/b` is a JSON pointer into a file; an npz is its arrays."""
+    path, _, pointer = reference.partition("#")
+    if path.endswith(".npz"):
+        return {name: array.tolist() for name, array in load_arrays(folder / path).items()}
+    return resolve(load_json(folder / path), pointer)
 
 
 def resolve(document: Any, pointer: str) -> Any:

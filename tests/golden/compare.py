@@ -120,7 +120,8 @@ def _measure(outcome: Comparison, path: Path, expected: Any, got: Any) -> None:
         return
     number = _number(got)
     quantity = ".".join(key for key in path if not key.isdigit())
-    gap = abs(number - expected) if number is not None else math.nan
+    equal = number is not None and (number == expected or (math.isnan(number) and math.isnan(expected)))
+    gap = 0.0 if equal else abs(number - expected) if number is not None else math.nan
     outcome.largest[quantity] = max(outcome.largest.get(quantity, 0.0), math.inf if math.isnan(gap) else gap)
 
 

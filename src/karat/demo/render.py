@@ -65,16 +65,16 @@ class Camera:
         scale = self.focal * width / z[seen]
         return np.stack([width / 2 + scale * x[seen], height / 2 - scale * y[seen]])
 
-    def window(self, points: Floats, height: int, width: int) -> tuple[slice, slice]:
-        """Rows and columns that enclose the projection of the hull of world points (3, M)."""
-        pixels = self.project(points, height, width)
-        if pixels.shape[1] < points.shape[1]:
-            return slice(0, height), slice(0, width)
-        (x0, y0), (x1, y1) = pixels.min(1) - 1, pixels.max(1) + 2
-        return (
-            slice(min(max(int(y0), 0), height), min(max(int(y1), 0), height)),
-            slice(min(max(int(x0), 0), width), min(max(int(x1), 0), width)),
-        )
+    def windows(self, hulls: Floats, height: int, width: int) -> list[tuple[slice, slice]]:
+        """Rows and columns that enclose the projections of the hulls of world points (P, 3, M)."""
+        x, y, z = np.moveaxis(self.turn.T @ (hulls - self.eye[:, None]), 1, 0)
+        with np.errstate(divide="ignore"):
+            scale = self.focal * width / z
+        across, down = width / 2 + scale * x, height / 2 - scale * y
+        ends = np.stack([down.min(1) - 1, down.max(1) + 2, across.min(1) - 1, across.max(1) + 2], 1)
+        ends[(z <= 0.05).any(1)] = 0, height, 0, width
+        ends = ends.clip(0, [height, height, width, width]).astype(int)
+        return [(slice(top, bottom), slice(left, right)) for top, bottom, left, right in ends.tolist()]
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def trace(world: World, height: int, width: int) -> tuple[Floats, NDArray[np.int
     depth = (np.float32(world.distance) - eye[2]) / ahead
     owner = np.where(ground < depth, GROUND, WALL).astype(np.int16)
     np.minimum(depth, ground, out=depth)
-    for index, part in enumerate(world.parts):
-        rows, columns = camera.window(part.corners, height, width)
+    windows = camera.windows(np.stack([part.corners for part in world.parts]), height, width)
+    for index, (part, (rows, columns)) in enumerate(zip(world.parts, windows, strict=True)):
         near = depth[rows, columns]
         if near.size:
             rays = _bundle(part.turn.T @ camera.turn, u[columns], v[rows]).reshape(3, -1)
@@ -138,6 +138,8 @@ def colour(world: World, height: int, width: int) -> Floats:
     order = visible[np.argsort(flat[visible], kind="stable")]
     starts = np.searchsorted(flat[order], np.arange(len(world.parts) + 1))
     for part, pixels in zip(world.parts, np.split(order, starts[1:-1]), strict=True):
+        if not pixels.size:
+            continue
         y, x = np.divmod(pixels, width)
         turn = part.turn.T @ camera.turn
         rays = turn[:, :1] * u[x] + turn[:, 1:2] * v[y] + turn[:, 2:]

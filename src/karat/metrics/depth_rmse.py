@@ -41,14 +41,15 @@ class DepthRMSE(Metric):
         p, t = np.where(valid, p, 1.0), np.where(valid, t, 1.0)  # never read; keeps inf - inf out of what follows
         logs = np.log(p) - np.log(t)
         centre, mean_log = known.quantile(t, 0.5), known.mean(logs)
-        with np.errstate(invalid="ignore"):
-            scale = centre / known.quantile(p, 0.5)
         squares, log_squares = np.zeros((2, *centre.shape))
+        with np.errstate(invalid="ignore", over="ignore"):  # also of pixels that are in no region
+            scale = centre / known.quantile(p, 0.5)
         for r, one in known.each():
-            residual = t - self._by_frame(scale[:, r]) * p
-            if self.cap is not None:
-                residual = residual.clip(-self.cap, self.cap)
-            squares[:, r] = one.sum(residual**2)[:, 0]
+            with np.errstate(invalid="ignore", over="ignore"):
+                residual = t - self._by_frame(scale[:, r]) * p
+                if self.cap is not None:
+                    residual = residual.clip(-self.cap, self.cap)
+                squares[:, r] = one.sum(residual**2)[:, 0]
             log_squares[:, r] = one.sum((logs - self._by_frame(mean_log[:, r])) ** 2)[:, 0]
         return {"squares": squares, "log_squares": log_squares, "truth_median": centre, "n": known.weight(p.shape)}
 

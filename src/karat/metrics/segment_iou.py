@@ -35,8 +35,8 @@ class SegmentIoU(Metric):
     matches (0 where there is none), `seg_recall` matches / true segments, `seg_m_iou_all_gt` counts an unmatched true
     segment as 0, `seg_m_iou_frame` takes each match's mean of per-frame IoU. Undefined where the truth has no segment.
     A segment belongs to a region when a pixel, and at least `inside` of it, lies there. `overlap="last"`,
-    `recall_over="pairs"`, `empty="keep"` and `nothing="zero"` (0 where a side has no segment at all, undefined where all
-    were dropped) are published code's choices.
+    `recall_over="pairs"`, `empty="keep"` and `nothing="zero"` (0 where a side has no segment at all, undefined where
+    all were dropped) are published code's choices.
     Kuhn 1955, doi:10.1002/nav.3800020109; protocol: Cosmos-Transfer1 2025, arXiv:2503.14492.
     """
 
