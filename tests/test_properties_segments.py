@@ -19,7 +19,7 @@ from karat.kernels.matching import best_of_each_row, one_to_one
 from karat.kernels.partition import of_labels, of_masks, shared
 from karat.metric import Sums
 from karat.metrics.segment_iou import SegmentIoU
-from karat.region import Regions
+from karat.region import Regions, make_regions
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), st.sampled_from([1, 2, 4, 5]))
 settings_ = st.fixed_dictionaries(
@@ -28,6 +28,7 @@ settings_ = st.fixed_dictionaries(
         "threshold": st.sampled_from([0.0, 0.1, 0.3]),
         "require_label": st.booleans(),
         "empty": st.sampled_from(["drop", "keep"]),
+        "inside": st.sampled_from([0.0, 0.0, 0.4]),
         "recall_over": st.sampled_from(["truth", "pairs"]),
         "nothing": st.sampled_from(["undefined", "zero"]),
     }
@@ -63,7 +64,7 @@ def direct(metric: SegmentIoU, pred: Array, truth: Array, regions: Regions, name
     ]
     columns = metric.measure(parts, context)
     sums = {name: column.sum(axis=0) for name, column in columns.items()}
-    return columns, {name: value[0] for name, value in metric.score(Sums(sums)).items()}
+    return columns, {name: value[-1] for name, value in metric.score(Sums(sums)).items()}
 
 
 @MODEST
@@ -114,7 +115,7 @@ def test_named_segments_are_united_and_the_nameless_left_out(shape, stacks, chos
     if chosen["empty"] == "keep":
         chosen = {**chosen, "empty": "drop"}  # an object without pixels has no label in a map
     expected, matched = twin.scores(*sides, mask, **chosen)
-    metric, regions = SegmentIoU(**chosen), Regions({"m": mask})
+    metric, regions = SegmentIoU(**chosen), make_regions(named(mask), shape)
     columns, found = direct(metric, pred, truth, regions, names, min(cut, shape[0]))
     compare({key(name, mask): value for name, value in found.items()}, expected, matched, mask)
     whole, _ = direct(metric, pred, truth, regions, names, 0)
@@ -125,7 +126,7 @@ def test_named_segments_are_united_and_the_nameless_left_out(shape, stacks, chos
 @MODEST
 @given(st.integers(0, 4), st.integers(0, 4), st.booleans(), seeds)
 def test_matchings(rows, columns, ties, seed):
-    """Hungarian reaches the largest total of all permutations; max takes the largest of each row, the first of equals."""
+    """Hungarian reaches the largest total of all permutations; max takes each row's largest, the first of equals."""
     rng = np.random.default_rng(seed)
     table = rng.integers(0, 3, (rows, columns)) / 2 if ties else rng.random((rows, columns))
     chosen = one_to_one(table)

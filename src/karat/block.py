@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.cache import FrameCache
+from karat.errors import InputError
 from karat.kernels.blur import Filter
 from karat.kernels.pixels import nearest
 from karat.metric import Array, Columns, Derived, Statistic
@@ -105,6 +106,8 @@ class Collected:
 
     def rows(self, context: Context) -> Rows:
         """The sample's rows."""
+        if not self.parts:
+            raise InputError("there are no frames to measure.")
         if self.statistic.unit == "item":
             return item_rows(context.id, self.regions, self.statistic.measure(self.parts, sample=context))
         columns: Columns = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}

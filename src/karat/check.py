@@ -15,7 +15,7 @@ from karat.errors import KaratError
 from karat.evaluate import cores, estimate
 from karat.feed import as_bytes, size_of
 from karat.gather import flag
-from karat.measure import Plan, Sample, is_mask, truth_of
+from karat.measure import Plan, Sample, is_mask, partner_of, truth_of
 from karat.metric import Array
 from karat.prepare import Prepared, prepare
 from karat.progress import progress
@@ -142,7 +142,7 @@ def _levels(name: str, frames: Sequence[Array], low: float, high: float, plan: P
 
 def _shapes(streams: Mapping[str, Stream], plan: Plan) -> Iterator[tuple[Level, str]]:
     for name, stream in streams.items():
-        truth = next((other for other in (truth_of(name), plan.suite.truth) if other in streams), name)
+        truth = partner_of(name, streams, plan.suite)
         if truth == name:
             continue
         size, wanted = size_of(stream, plan.kind(name)), size_of(streams[truth], plan.kind(truth))

@@ -214,6 +214,10 @@ def main() -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:  # a fault of ours: the sentence for everybody, the traceback for who asks
+        if os.environ.get("KARAT_DEBUG"):
+            raise
+        _quit(f"internal error, {type(error).__name__}: {error}; set KARAT_DEBUG=1 to see where.", 70)
     sys.exit(0)
 
 

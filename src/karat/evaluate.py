@@ -16,7 +16,6 @@ from typing import Any
 import cv2
 
 from karat.engines.local import each
-from karat.errors import KaratError
 from karat.folder import RunFolder
 from karat.gather import digests, fingerprint
 from karat.measure import Crew, Measured, Sample, measure_sample
@@ -126,9 +125,7 @@ def estimate(prepared: Prepared, samples: Sequence[Sample], workers: int) -> str
         if not length:
             continue
         began = time.perf_counter()
-        try:
-            measure_sample(sample, prepared.plan, Crew(strict=True), TIMED_FRAMES)
-        except KaratError:
+        if measure_sample(sample, prepared.plan, Crew(), TIMED_FRAMES).failures:
             continue
         each_frame = (time.perf_counter() - began) / min(TIMED_FRAMES, length)
         seconds = each_frame * sum(known) / min(workers, sum(known))
@@ -157,7 +154,7 @@ def _measure(
     threads = ThreadPoolExecutor(workers, thread_name_prefix="karat-block") if workers > 1 else None
     crew = Crew(threads, advance, stop, strict)
     try:
-        yield from each(work, shards, workers)
+        yield from each(work, shards, workers, stop.set)
     finally:
         stop.set()
         if threads is not None:

@@ -145,14 +145,15 @@ class RunFolder:
     def _publish(self, place: str, write: Any) -> str:
         """Writes beside the place and renames onto it; returns the sha256."""
         file = self.path / place
-        file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(PART.format(file.name, uuid.uuid4().hex))
         try:
+            file.parent.mkdir(parents=True, exist_ok=True)
             write(part)
             digest = hashlib.sha256(part.read_bytes()).hexdigest()
             part.replace(file)
-        finally:
+        except OSError as error:
             part.unlink(missing_ok=True)
+            raise UsageError(f"{file} cannot be written ({error.strerror or error}): choose another --out.") from error
         return digest
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -92,6 +92,11 @@ def truth_of(name: str) -> str:
     return "truth" + name.removeprefix("pred") if name.startswith("pred") else name
 
 
+def partner_of(name: str, present: Collection[str], suite: Suite) -> str:
+    """What a field must agree with in size and length: its true side, else the suite's truth, else itself."""
+    return next((other for other in (truth_of(name), suite.truth) if other in present), name)
+
+
 def needs(statistic: Statistic, sources: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields without which the statistic is not measured, masks included where there are any."""
     return (*statistic.fields(), *filter(is_mask, sources))
@@ -131,18 +136,16 @@ class _Measuring:
 
     def _open(self, opened: ExitStack) -> None:
         streams: dict[str, Stream] = {}
-        for name, source in self.sample.sources.items():
-            kind = self.plan.kind(name)
+        for name, source in sorted(self.sample.sources.items(), key=lambda item: item[1] is None):
             try:
-                if source is None:
-                    source = self._nothing(name, kind, streams)
-                streams[name] = opened.enter_context(open_stream(source, kind))
+                stream = self._nothing(name, streams) if source is None else open_stream(source, self.plan.kind(name))
+                streams[name] = opened.enter_context(stream)
             except Exception as error:
                 self._fail(name, error)
         reading = self.plan.reading
         sizes = {name: size_of(stream, self.plan.kind(name)) for name, stream in streams.items()}
         for name, stream in streams.items():
-            partner = next((other for other in (truth_of(name), self.plan.suite.truth) if other in sizes), name)
+            partner = partner_of(name, sizes, self.plan.suite)
             nothing = 0 in stream.shape[:1]  # no segment at all has no size of its own
             differs = sizes[name] != sizes[partner] and not is_mask(name)  # a mask fits whatever it is laid on
             if differs and not nothing and reading.on_size == "error":
@@ -159,14 +162,15 @@ class _Measuring:
         rates = {name: stream.fps for name, stream in streams.items() if stream.fps}
         self.facts["fps"] = {name: round(fps, 3) for name, fps in rates.items() if fps}
 
-    def _nothing(self, name: str, kind: str, streams: Mapping[str, Stream]) -> Array:
-        """What a missing prediction is, where its kind has an empty value."""
+    def _nothing(self, name: str, streams: Mapping[str, Stream]) -> Stream:
+        """What a missing prediction is, where its kind has an empty value: no segments."""
         partner = streams.get(truth_of(name))
-        if kind != "segments" or name == truth_of(name) or partner is None or partner.length is None:
+        if self.plan.kind(name) != "segments" or name == truth_of(name) or partner is None:
             raise InputError(f"no {name.replace('_', ' ')} was found for this sample.")
         self.facts.setdefault("absent", []).append(name)
-        height, width = size_of(partner, kind)
-        return np.zeros((0, partner.length, height, width), bool)
+        empty = np.zeros((0, *size_of(partner, "segments")), bool)
+        frames = (frame for frame in (empty,))
+        return Stream(frames, name=name, shape=empty.shape, dtype=empty.dtype, length=None, still=True)
 
     def _compare_declared_lengths(self) -> None:
         """Unequal lengths are known before an hour of blurring where both sides declare them."""
@@ -187,7 +191,7 @@ class _Measuring:
 
     def _judge_lengths(self, lengths: Mapping[str, int]) -> None:
         for name, length in lengths.items():
-            truth = next((other for other in (truth_of(name), self.plan.suite.truth) if other in lengths), name)
+            truth = partner_of(name, lengths, self.plan.suite)
             if length == lengths[truth] or name in self.failed:
                 continue
             if self.plan.reading.on_length == "error":
@@ -259,9 +263,9 @@ class _Measuring:
         return not any(name in self.failed for name in (statistic.identity(), *self._needs(statistic)))
 
     def _fail(self, name: str, error: Exception) -> None:
-        if self.crew.strict:
-            raise error
         reason = str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}"
+        if self.crew.strict:
+            raise InputError(f"{self.sample.id}: {reason}") from error
         self.failed.setdefault(name, " ".join(reason.split()))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import karat
 from karat.run import Run
 
-from .case import Answer, Array, Case
+from .case import Answer, Array, Case, unpacked
 from .transfer_clips import frame_scores, sample_score
 
 SKIPPED = {
@@ -84,15 +84,8 @@ def answer(case: Case) -> Answer:
 def foreground(case: Case) -> Array | None:
     """The mask that the inputs name, or the one that lies beside the depths."""
     name = case.inputs.get("foreground", "fg")
-    if name not in case.arrays():
+    if "foreground" not in case.inputs and name not in case.arrays():
         return None
-    return case.array("foreground") if "foreground" in case.inputs else beside(case, name)
-
-
-def beside(case: Case, name: str) -> Array:
-    """A mask of the npz that the inputs do not name."""
-    from .case import unpacked
-
     return unpacked(case.arrays(), name).astype(bool)
 
 

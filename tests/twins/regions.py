@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def histogram(values: Array, edges: Sequence[float], mask: Array | None, valid: 
     counts = [0] * (len(edges) - 1)
     for i, j, _ in held(values.shape, mask, valid, frame):
         value = float(values[frame, i, j])
-        for k, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+        for k, (low, high) in enumerate(pairwise(edges)):
             if low <= value < high or (k == len(counts) - 1 and value == high):
                 counts[k] += 1
     return counts

@@ -71,6 +71,11 @@ def frame_iou(a: set[Pixel], b: set[Pixel], mask: Array | None) -> float:
     return math.fsum(values) / len(values)
 
 
+def _lies(pixels: set[Pixel], mask: Array | None, inside: float) -> bool:
+    """Whether an object belongs to a region: a pixel, and at least that share of it, lies there."""
+    return size(pixels, mask) > 0 and size(pixels, mask) >= inside * size(pixels, None)
+
+
 @dataclass(frozen=True)
 class Matched:
     """The pairs of a matching as (truth, pred, IoU), and whether another one is as good."""
@@ -108,17 +113,19 @@ def scores(
     threshold: float = 0.1,
     require_label: bool = False,
     empty: str = "drop",
+    inside: float = 0.0,
     recall_over: str = "truth",
     nothing: str = "undefined",
 ) -> tuple[dict[str, float], Matched]:
     """The five scores, and the matching that they come from."""
+    both_named = bool(truth and pred)
     if empty == "drop":
-        truth, pred = ({name: own for name, own in side.items() if size(own, mask) > 0} for side in (truth, pred))
+        truth, pred = ({name: own for name, own in side.items() if _lies(own, mask, inside)} for side in (truth, pred))
     matched = match(truth, pred, mask, matching, require_label)
     kept = [pair for pair in matched.pairs if pair[2] > threshold]
     unmatched = float(len(pred) - len({p for _, p, _ in kept}))
-    if not truth:
-        default = 0.0 if nothing == "zero" else math.nan
+    if not truth or (nothing == "zero" and not pred):
+        default = 0.0 if nothing == "zero" and not both_named else math.nan
         names = ("seg_m_iou", "seg_recall", "seg_m_iou_all_gt", "seg_m_iou_frame")
         return {**dict.fromkeys(names, default), "seg_n_pred_unmatched": unmatched}, matched
     frames = [frame_iou(truth[t], pred[p], mask) for t, p, _ in kept]

@@ -66,7 +66,7 @@ class SSIM(Metric):
         known = known.where(self._inside(shape)) if self.border == "crop" else known
         pixels = known.change(lambda weights: weights != 0).weight(shape)
         enough = (pixels >= self.size**2) | (pixels == shape[1] * shape[2])
-        return {"ssim": known.sum(np.stack(maps).astype(np.float64)), "n": known.weight(shape) * enough}
+        return {"ssim": np.where(enough, known.sum(np.stack(maps)), 0.0), "n": known.weight(shape) * enough}
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {name: ratio(s.ssim, s.n) for name in self.scores}
