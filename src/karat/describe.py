@@ -102,6 +102,18 @@ def catalogue() -> dict[str, tuple[tuple[str, str, str], ...]]:
     }
 
 
+def score_names() -> str:
+    """The table of all score names, as Markdown."""
+    lines = ["| score | metric | better | bounds | what | also called |", "|---|---|---|---|---|---|"]
+    for page in map(metric_page, metrics().values()):
+        for name, score in page.scores.items():
+            low, high = score.bounds
+            also = ", ".join((page.name, *page.aliases))
+            cells = (f"`{name}`", page.spelling, score.better or "", f"{low:g} .. {high:g}", score.about, also)
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def _settings(suite: Suite) -> list[tuple[str, dict[str, str]]]:
     """Every parameter in which two protocols differ, and its value in each."""
     under = {name: suite.under(name) for name in suite.protocols}

@@ -34,13 +34,8 @@ class Scene:
         return self.labels > 0
 
 
-def scenes(count: int, frames: int, height: int, width: int, seed: int) -> list[Scene]:
-    """``count`` scenes of ``frames`` images: street, table, robot, then the same again cast differently."""
-    return [film(i, frames, height, width, seed) for i in range(count)]
-
-
 def film(index: int, frames: int, height: int, width: int, seed: int) -> Scene:
-    """Scene number ``index``, the same whatever the other scenes are."""
+    """Scene number ``index``: street, table, robot, then the same again cast differently."""
     title, story = list(_STORIES.items())[index % len(_STORIES)]
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, index])))
     names, world = story(rng)

@@ -24,7 +24,7 @@ class BlurSSIM(SSIM):
     blur_size: int | None = None
     blur_sigmas: tuple[float, ...] | None = None
 
-    scores: ClassVar = {"blur_ssim": Score("higher", (-1, 1), 1)}
+    scores: ClassVar = {"blur_ssim": Score("higher", (-1, 1), 1, "mean SSIM of the blurred frames")}
 
     def inputs(self) -> dict[str, Derived]:
         blur = blur_filter(self.blur, self.strength, self.blur_size, self.blur_sigmas)

@@ -32,7 +32,7 @@ class DepthRMSE(Metric):
         "depth_si_rmse_rel": Score("lower", (0, np.inf), 0, "divided by the median true depth"),
         "depth_si_rmse_log": Score("lower", (0, np.inf), 0, "scale-free, of log depth"),
     }
-    aliases: ClassVar = ("si_rmse", "depth_rmse")
+    aliases: ClassVar = ("si_rmse",)
 
     def measure(self, pred_depth: Array, truth_depth: Array, regions: Regions) -> Columns:
         p, t = pred_depth.astype(np.float64), truth_depth.astype(np.float64)

@@ -21,7 +21,7 @@ class MAE(Metric):
 
     pool: Pool = "sample"
 
-    scores: ClassVar = {"mae": Score("lower", (0, np.inf), 0)}
+    scores: ClassVar = {"mae": Score("lower", (0, np.inf), 0, "in the unit of the input")}
 
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
         return {

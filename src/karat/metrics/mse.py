@@ -33,7 +33,7 @@ class MSE(Metric):
     of: Statistic = SquaredError()
     pool: Pool = "sample"
 
-    scores: ClassVar = {"mse": Score("lower", (0, np.inf), 0)}
+    scores: ClassVar = {"mse": Score("lower", (0, np.inf), 0, "in squared units of the input")}
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {"mse": ratio(s.squares, s.n)}

@@ -24,7 +24,7 @@ class PSNR(Metric):
     of: Statistic = SquaredError()
     pool: Pool = "frame"
 
-    scores: ClassVar = {"psnr": Score("higher", identity=np.inf)}
+    scores: ClassVar = {"psnr": Score("higher", identity=np.inf, about="in dB")}
 
     def __post_init__(self) -> None:
         super().__post_init__()

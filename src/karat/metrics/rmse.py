@@ -21,7 +21,7 @@ class RMSE(Metric):
     of: Statistic = SquaredError()
     pool: Pool = "sample"
 
-    scores: ClassVar = {"rmse": Score("lower", (0, np.inf), 0)}
+    scores: ClassVar = {"rmse": Score("lower", (0, np.inf), 0, "in the unit of the input")}
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {"rmse": np.sqrt(ratio(s.squares, s.n))}

@@ -40,7 +40,7 @@ class SSIM(Metric):
     precision: Literal["float64", "float32"] = "float64"
     pool: Pool = "frame"
 
-    scores: ClassVar = {"ssim": Score("higher", (-1, 1), 1)}
+    scores: ClassVar = {"ssim": Score("higher", (-1, 1), 1, "mean over pixels, frames and videos")}
 
     def __post_init__(self) -> None:
         super().__post_init__()
