@@ -210,7 +210,8 @@ def save(path: Path, page: Image) -> None:
     palette = np.rint(np.concatenate([palette, np.float32([PAPER, INK, BACKGROUND])]))
     tile = np.array([[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]]) / 15 - 0.5
     noise = np.tile(DITHER * tile, (page.shape[0] // 4 + 1, page.shape[1] // 4 + 1))[: page.shape[0], : page.shape[1]]
-    codes, place = np.unique(sixbit((page + noise[..., None]).clip(0, 255).astype(np.uint8)), return_inverse=True)
+    noise = noise[..., None] * (page != PAPER).any(2, keepdims=True)
+    codes, place = np.unique(sixbit((page + noise).clip(0, 255).astype(np.uint8)), return_inverse=True)
     shades = (np.stack([codes >> 12, codes >> 6 & 63, codes & 63], 1) * (255 / 63)).astype(np.float32)
     nearest = ((palette**2).sum(1) - 2 * shades @ palette.T).argmin(1).astype(np.uint8)
     codes = nearest[place].reshape(page.shape[:2])

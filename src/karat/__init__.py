@@ -12,8 +12,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "evaluate": "karat.evaluate",
-    "check": "karat.check",
+    "evaluate": "karat.evaluation",
+    "check": "karat.checking",
     "Run": "karat.run",
     "Meter": "karat.meter",
     "Metric": "karat.metric",
@@ -27,9 +27,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
-        globals()[name] = value  # a module of the same name, once imported, must not hide it
-        return value
+        return getattr(import_module(_HOME[name]), name)
     if name == "functional":
         return import_module("karat.functional")
     if name[:1].isupper():

@@ -63,7 +63,10 @@ class Block:
         if count == 0:
             return None
         given = {name: array[:count] for name, array in arrays.items()}
-        regions = self._regions(count, pixels(given[statistic.arguments()[-1]]))
+        sizes = {name: pixels(name, array) for name, array in given.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"The frames have different sizes (height, width): {sizes}; resize them first.")
+        regions = self._regions(count, next(iter(sizes.values())))
         if statistic.unit == "frame":
             return statistic.measure(**given, regions=regions)
         return statistic.prepare(**given, regions=regions, sample=self.context)
@@ -75,9 +78,10 @@ class Block:
         return make_regions(masks, (count, *size))
 
 
-def pixels(frames: Array) -> tuple[int, int]:
-    """Height and width of frames (B, H, W), (B, H, W, C) or stacks of masks (B, N, H, W)."""
-    height, width = frames.shape[-2:] if frames.dtype == bool else frames.shape[1:3]
+def pixels(name: str, frames: Array) -> tuple[int, int]:
+    """Height and width of a field's frames (B, H, W), (B, H, W, C) or, of segments, stacks of masks (B, N, H, W)."""
+    stacked = frames.ndim == 4 and name.endswith("segments")
+    height, width = frames.shape[-2:] if stacked else frames.shape[1:3]
     return height, width
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,17 @@ class FrameCache:
 
     def trim(self) -> None:
         """Remove the files that were used longest ago until the folder is within its limit."""
-        files = [(file.stat().st_mtime, file.stat().st_size, file) for file in self.folder.glob("*/*.png")]
+        files = []
+        for file in self.folder.glob("*/*"):
+            with suppress(OSError):  # another run may trim at the same time
+                files.append((file.stat().st_mtime, file.stat().st_size, file))
         excess = sum(size for _, size, _ in files) - self.limit
         for _, size, file in sorted(files):
             if excess <= 0:
                 return
-            file.unlink(missing_ok=True)
-            excess -= size
+            with suppress(OSError):
+                file.unlink()
+                excess -= size
 
     def _frame(self, filter: Filter, frame: Array) -> Array:
         if frame.dtype != np.uint8:
@@ -62,19 +67,20 @@ class FrameCache:
     def _read(self, file: Path, shape: tuple[int, ...]) -> Array | None:
         try:
             stored = np.fromfile(file, np.uint8)
-            os.utime(file)
         except OSError:
             return None
+        with suppress(OSError):  # another user's cache can be read, if not marked as used
+            os.utime(file)
         image = cv2.imdecode(stored, cv2.IMREAD_UNCHANGED) if len(stored) else None
         return image if image is not None and image.shape == shape and image.dtype == np.uint8 else None
 
     def _write(self, file: Path, frame: Array) -> None:
         done, encoded = cv2.imencode(".png", frame, [cv2.IMWRITE_PNG_COMPRESSION, 1])
+        part = file.with_suffix(f".{uuid.uuid4().hex}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=file.parent)
-            with os.fdopen(handle, "wb") as out:
-                out.write(encoded.tobytes() if done else b"")
-            Path(name).replace(file)
+            part.write_bytes(encoded.tobytes() if done else b"")
+            part.replace(file)
         except OSError:  # a full or read-only disk costs the shortcut, not the run
-            return
+            with suppress(OSError):
+                part.unlink(missing_ok=True)

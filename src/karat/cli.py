@@ -99,7 +99,7 @@ def run(
     inputs: dict[str, Any] | None = None,
 ) -> None:
     """Evaluate predictions against the truth."""
-    from karat.evaluate import cores, execute
+    from karat.evaluation import cores, execute
 
     given = inputs or {}
     prepared = _prepare(suite, given)
@@ -121,8 +121,8 @@ def run(
 @with_inputs
 def check(suite: Suite, inputs: dict[str, Any] | None = None) -> None:
     """Say what is wrong with the inputs, before anything is computed."""
-    from karat.check import findings
-    from karat.evaluate import cores
+    from karat.checking import findings
+    from karat.evaluation import cores
     from karat.report import terminal
 
     given = inputs or {}

@@ -13,7 +13,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,9 @@ class RunFolder:
 
     def _sample(self, name: str, done: Mapping[str, Any], rows: Mapping[str, Rows]) -> Measured:
         own = {self.identity.statistics[label]: rows[label].of([name]) for label in done["measured"]}
+        for statistic, part in own.items():
+            if not len(part):  # Parquet forgets the regions of a table without rows
+                own[statistic] = replace(part, regions=self.identity.regions)
         return Measured(own, [Failure(name, **failure) for failure in done["failures"]], dict(done["facts"]))
 
     def _read(self, place: str, digest: str) -> Any:

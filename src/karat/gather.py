@@ -30,9 +30,12 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
     for name in wanted:
         if name not in suite.fields:
             raise UsageError(f"{suite.name} has no field {name!r}; it has {', '.join(suite.fields)} and masks.")
-    sources = {name: collect(value, suite.fields[name], pattern) for name, value in wanted.items()}
     named = mask_fields(masks)
-    sources |= {name: collect(value, "mask", pattern) for name, value in named.items()}
+    kinds = {name: suite.fields[name] for name in wanted} | dict.fromkeys(named, "mask")
+    sources = {
+        name: {_text(key): source for key, source in collect(value, kinds[name], pattern).items()}
+        for name, value in {**wanted, **named}.items()
+    }
     ids = sorted(sources[suite.truth])
     for name, found in sources.items():
         if len(found) == len(ids) == 1 and _nameless({**wanted, **named}[name]):
@@ -91,7 +94,12 @@ def _digest(sample: Sample) -> Fingerprint:
 
 
 def _hash(lines: Iterable[str]) -> str:
-    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+def _text(key: str) -> str:
+    """An id that can be written down: bytes of file names that are no text are spelled out."""
+    return key.encode("utf-8", "backslashreplace").decode()
 
 
 def _nameless(value: Any) -> bool:

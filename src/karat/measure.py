@@ -235,7 +235,11 @@ class _Measuring:
                 self._fail(name, error)
         if not any(len(frames) for name, frames in fields.items() if not self.feeds[name].stream.still):
             return None
-        masks = _named({name: fields.pop(name) for name in list(fields) if is_mask(name)})
+        try:
+            masks = _named({name: fields.pop(name) for name in list(fields) if is_mask(name)})
+        except InputError as error:
+            self._fail(MASK, error)
+            masks = {}
         return Block(fields, masks, first, self.context, self.plan.cache, self.plan.reading.on_size == "resize")
 
     def _submit(self, block: Block, alive: list[Statistic]) -> Future[dict[Statistic, Any]]:
@@ -283,6 +287,8 @@ def _named(masks: Mapping[str, Array]) -> dict[str, Array]:
         _, colon, label = name.partition(":")
         if colon:
             regions[label] = mask
+        elif mask.dtype != bool and mask.max(initial=0) > 1:
+            raise InputError("weights above 1 have no background: name their region, as in --masks NAME=PATH.")
         else:
             regions |= {"foreground": mask, "background": complement(mask)}
     return regions

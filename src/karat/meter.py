@@ -129,6 +129,8 @@ class Meter:
                     f"{type(statistic).__name__} needs {' and '.join(lacking)}; given were {', '.join(clip)}."
                 )
         count = _frames(clip)
+        if count == 0:
+            raise UsageError(f"Sample {name!r} has no frames.")
         step = block_frames(max(array[:1].nbytes for array in clip.values()))
         for first in range(0, count, step):
             fields = {field: array[first : first + step] for field, array in clip.items()}

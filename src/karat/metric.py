@@ -137,7 +137,10 @@ class Metric(Statistic):
         """Score one sample given as arrays whose first axis is frames; `regions` names masks of the same frames."""
         from karat.meter import score_arrays
 
-        given = dict(zip(self.statistic.fields(), arrays, strict=False)) | named
+        names = self.statistic.fields()
+        if len(arrays) > len(names):
+            raise UsageError(f"{type(self).__name__} takes {', '.join(names)}, not {len(arrays)} arrays.")
+        given = dict(zip(names, arrays, strict=False)) | named
         return score_arrays(self, given, regions or {})
 
 

@@ -67,17 +67,20 @@ def _scattered(values: Array, index: Array, count: int) -> pa.Array:
     full[index] = values
     if full.ndim == 1:
         return pa.array(full, mask=absent)
-    flat = pa.array(full.reshape(-1))
-    return pa.FixedSizeListArray.from_arrays(flat, int(np.prod(full.shape[1:])), mask=pa.array(absent))
+    nested = pa.array(full.reshape(-1))
+    for size in full.shape[:1:-1]:
+        nested = pa.FixedSizeListArray.from_arrays(nested, size)
+    return pa.FixedSizeListArray.from_arrays(nested, full.shape[1], mask=pa.array(absent))
 
 
 def _gathered(column: pa.ChunkedArray, present: Array) -> Array:
     kept = column.combine_chunks().take(pa.array(present))
-    if pa.types.is_fixed_size_list(kept.type):
-        flat: Array = kept.flatten().to_numpy(zero_copy_only=False)
-        return flat.reshape(len(kept), kept.type.list_size)
+    shape = [len(present)]
+    while pa.types.is_fixed_size_list(kept.type):
+        shape.append(kept.type.list_size)
+        kept = kept.flatten()
     values: Array = kept.to_numpy(zero_copy_only=False)
-    return values
+    return values.reshape(shape)
 
 
 def _codes(column: Any) -> tuple[tuple[str, ...], Array]:

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .case import Answer, Case, read_case
+from .case import Answer, Case, forget, read_case
 from .compare import Comparison, Tolerance, compare
 
 Adapter = Callable[[Case], Answer]
@@ -64,6 +64,7 @@ def adapters() -> dict[str, Adapter]:
 
 def walk(folder: Path, families: Iterable[str] = (), say: Say = print) -> dict[str, Tally]:
     """Every case of the folder (of the named families, where any is named), family by family."""
+    forget()
     wanted, known = set(families), adapters()
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     tallies: dict[str, Tally] = {family: Tally() for family in sorted(wanted)}

@@ -95,4 +95,13 @@ def load_json(path: Path) -> Any:
 def load_arrays(path: Path) -> dict[str, Array]:
     """All arrays of an npz, read once; nothing is unpickled."""
     with np.load(path, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
+        found = {name: arrays[name] for name in arrays.files}
+    for array in found.values():
+        array.flags.writeable = False  # other cases read it too
+    return found
+
+
+def forget() -> None:
+    """Files are read anew from here on."""
+    load_json.cache_clear()
+    load_arrays.cache_clear()

@@ -11,20 +11,26 @@ from typing import Any
 
 import numpy as np
 
-import karat
+from karat.evaluation import evaluate
 from karat.feed import resized
 from karat.kernels.blur import Filter, blur_filter
 from karat.run import Run
 
 from .case import Answer, Array, Case
 
-SKIPPED = {"pred_shape": "describes the input", "gt_shape": "describes the input", "foreground_fraction": "of the input"}
+SKIPPED = {
+    "pred_shape": "describes the input",
+    "gt_shape": "describes the input",
+    "foreground_fraction": "of the input",
+}
 NO_FOREGROUND = "neither the inputs nor the document say what the foreground is"
 EDGES = {"gray": ("gray", "reference"), "rgb3": ("rgb", "reference-upstream")}  # edges_of, protocol
 REGIONS = ("foreground", "background")
 EMPTY = "_empty_foreground"  # an array of that name is the one without it, and no pixel is foreground
 BOX = re.compile(r"rows (\d+)\.\.(\d+), columns (\d+)\.\.(\d+) of every frame")
-VARIANT = re.compile(r"(?:(?P<none>no_blur)_|(?P<kind>[a-z]+)_k(?P<size>\d+)_s(?P<sigma>[\d.]+)_)?data_range_(?P<of>.+)")
+VARIANT = re.compile(
+    r"(?:(?P<none>no_blur)_|(?P<kind>[a-z]+)_k(?P<size>\d+)_s(?P<sigma>[\d.]+)_)?data_range_(?P<of>.+)"
+)
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,10 @@ class Clip:
 
     def run(self, metric: str, protocol: str = "spec", **settings: Any) -> Run:
         """Karat's evaluation of one metric: cut to the shorter side, resized to the truth."""
-        reading = {} if protocol.startswith("reference") else {"on_length": "truncate", "on_size": "resize"}
-        return karat.evaluate(
+        reading: dict[str, Any] = (
+            {} if protocol.startswith("reference") else {"on_length": "truncate", "on_size": "resize"}
+        )
+        run: Run = evaluate(
             "transfer",
             pred=self.pred,
             truth=self.truth,
@@ -51,6 +59,7 @@ class Clip:
             strict=True,
             **reading,
         )
+        return run
 
     @cached_property
     def scored(self) -> tuple[Array, Array]:
@@ -73,7 +82,9 @@ def answer(case: Case) -> Answer:
     values = {key: makers[key](clip, wanted) for key, wanted in case.expected.items() if key in makers}
     if clip.foreground is not None:
         return Answer(values, SKIPPED)
-    return Answer(values, SKIPPED | {f"*/{region}{suffix}": NO_FOREGROUND for region in REGIONS for suffix in ("", "_*")})
+    return Answer(
+        values, SKIPPED | {f"*/{region}{suffix}": NO_FOREGROUND for region in REGIONS for suffix in ("", "_*")}
+    )
 
 
 def read_clip(case: Case) -> Clip:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-import karat
+from karat.evaluation import evaluate
 from karat.run import Run
 
 from .case import Answer, Array, Case, unpacked
@@ -45,8 +45,10 @@ class Depths:
     def run(self, protocol: str = "spec", **settings: Any) -> Run:
         """Karat's evaluation; the suite's frames are not looked at."""
         frames = np.broadcast_to(np.uint8(0), (*self.truth.shape, 3))
-        reading = {} if protocol.startswith("reference") else {"on_length": "truncate", "on_size": "resize"}
-        return karat.evaluate(
+        reading: dict[str, Any] = (
+            {} if protocol.startswith("reference") else {"on_length": "truncate", "on_size": "resize"}
+        )
+        run: Run = evaluate(
             "transfer",
             pred=frames,
             truth=frames,
@@ -61,15 +63,18 @@ class Depths:
             strict=True,
             **reading,
         )
+        return run
 
 
 def answer(case: Case) -> Answer:
     """Every quantity that the case asks for."""
     depths = Depths(case.array("pred"), case.array("gt"), foreground(case))
     keys = {part: case.expected.get(part, {}) for part in ("reference", "reference_mask", "straight")}
-    found = {
+    found: dict[str, dict[str, Any]] = {
         "reference": {key: reference(depths, key) for key in keys["reference"]},
-        "reference_mask": {key: reference(depths, key) for key in keys["reference_mask"] if depths.foreground is not None},
+        "reference_mask": {
+            key: reference(depths, key) for key in keys["reference_mask"] if depths.foreground is not None
+        },
         "straight": {key: straight(depths, key) for key in keys["straight"] if allowed(depths, key)},
     }
     skipped = dict(SKIPPED)

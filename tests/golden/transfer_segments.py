@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 import karat
 from karat.block import Context
+from karat.evaluation import evaluate
 from karat.feed import resized
 from karat.kernels.matching import best_of_each_row, one_to_one
 from karat.region import make_regions
@@ -45,8 +45,10 @@ class Segments:
     def run(self, protocol: str, mask: str | None = None, **settings: Any) -> dict[str, float]:
         """Karat's scores of the clip, or of the clip inside a mask; the suite's frames are not looked at."""
         frames = {"clip": np.broadcast_to(np.uint8(0), (*self.shape, 3))}
-        reading = {} if protocol.startswith("reference") else {"on_length": "truncate", "on_size": "resize"}
-        run: Run = karat.evaluate(
+        reading: dict[str, Any] = (
+            {} if protocol.startswith("reference") else {"on_length": "truncate", "on_size": "resize"}
+        )
+        run: Run = evaluate(
             "transfer",
             pred=frames,
             truth=frames,

@@ -75,19 +75,20 @@ def median(frame: Array, size: int) -> NDArray[np.float64]:
     return _each_pixel(frame, of)
 
 
+def bilateral_at(frame: Array, row: int, column: int, size: int, sigma_color: float, sigma_space: float) -> Any:
+    """One pixel of `bilateral`."""
+    radius = max(size // 2, 1)
+    centre = frame[row, column].astype(np.float64)
+    total, weight = 0.0, 0.0
+    for dy, dx, value in neighbours(frame, row, column, radius, reflect_101):
+        if math.hypot(dx, dy) > radius:
+            continue
+        color = float(np.sum(np.abs(value - centre)))
+        w = math.exp(-(color**2) / (2 * sigma_color**2)) * math.exp(-(dx**2 + dy**2) / (2 * sigma_space**2))
+        total, weight = total + w * value, weight + w
+    return total / weight
+
+
 def bilateral(frame: Array, size: int, sigma_color: float, sigma_space: float) -> NDArray[np.float64]:
     """A disc of radius size // 2; the colour distance is the sum over channels of absolute differences."""
-    radius = max(size // 2, 1)
-
-    def of(i: int, j: int) -> Any:
-        centre = frame[i, j].astype(np.float64)
-        total, weight = 0.0, 0.0
-        for dy, dx, value in neighbours(frame, i, j, radius, reflect_101):
-            if math.hypot(dx, dy) > radius:
-                continue
-            color = float(np.sum(np.abs(value - centre)))
-            w = math.exp(-(color**2) / (2 * sigma_color**2)) * math.exp(-(dx**2 + dy**2) / (2 * sigma_space**2))
-            total, weight = total + w * value, weight + w
-        return total / weight
-
-    return _each_pixel(frame, of)
+    return _each_pixel(frame, lambda i, j: bilateral_at(frame, i, j, size, sigma_color, sigma_space))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from karat.demo.write import write
-from karat.evaluate import evaluate
+from karat.evaluation import evaluate
 from karat.run import Run
 
 

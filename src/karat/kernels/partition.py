@@ -64,8 +64,11 @@ def of_masks(masks: NDArray[np.bool_], names: Sequence[str], last_wins: bool) ->
 def shared(a: Partition, b: Partition, counts: Array) -> Array:
     """Intersections (..., segments of a, segments of b) from `counts` (..., cells of a x cells of b)."""
     grid = counts.reshape(*counts.shape[:-1], len(a.member), len(b.member))
-    of_a = np.einsum("...ij,ig->...gj", grid, a.member.astype(counts.dtype))
-    both: Array = np.einsum("...gj,jp->...gp", of_a, b.member.astype(counts.dtype))
+    if np.issubdtype(counts.dtype, np.integer):  # whole numbers below 2^53 add exactly in any order
+        whole: Array = a.member.T.astype(np.float64) @ grid.astype(np.float64) @ b.member.astype(np.float64)
+        return whole.astype(np.int64)
+    of_a = np.einsum("...ij,ig->...gj", grid, a.member.astype(np.float64))
+    both: Array = np.einsum("...gj,jp->...gp", of_a, b.member.astype(np.float64))
     return both
 
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from karat.check import Finding
+from karat.checking import Finding
 from karat.describe import MetricPage, SuitePage
 
 ARROWS = {"higher": "↑", "lower": "↓", None: ""}

@@ -12,7 +12,7 @@ import numpy as np
 
 from karat.engines.local import each
 from karat.errors import KaratError
-from karat.evaluate import cores, estimate
+from karat.evaluation import cores, estimate
 from karat.feed import as_bytes, size_of
 from karat.gather import flag
 from karat.measure import Plan, Sample, is_mask, partner_of, truth_of
