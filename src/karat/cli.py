@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -205,6 +206,9 @@ def options(
 
 def main() -> NoReturn:
     """The entry point: errors are one sentence, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without arrows gets question marks, not an error
     try:
         app()
     except KaratError as error:

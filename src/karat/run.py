@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ class Identity:
         return "|".join([*parts, *(f"{name}:{installed}" for name, installed in versions().items())])
 
 
+@cache
 def versions() -> dict[str, str]:
     """The versions of what computes."""
     found = {}

@@ -11,7 +11,7 @@ import numpy as np
 from contract.inputs import Array, Sample, kind
 
 from karat.block import Block, Collected, Context
-from karat.evaluate import evaluate
+from karat.evaluation import evaluate
 from karat.meter import Meter
 from karat.metric import Metric
 from karat.rows import Rows, concatenate

@@ -121,7 +121,8 @@ def blur_ssim(clip: Clip, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_of(variant: re.Match[str]) -> tuple[str, dict[str, Any]]:
     """The metric and its parameters that a key such as `gaussian_k25_s12.5_data_range_gt_frame` names."""
-    settings: dict[str, Any] = {"data_range": "truth" if variant["of"] == "gt_frame" else float(variant["of"])}
+    of = "truth" if variant["of"] == "gt_frame" else float(variant["of"])
+    settings: dict[str, Any] = {"data_range": of, "least": 1}  # the straight form averages any mask that is not empty
     if variant["none"]:
         return "ssim", settings
     if variant["kind"]:

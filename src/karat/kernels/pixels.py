@@ -47,9 +47,12 @@ def channels(frames: Array) -> int:
 
 
 def nearest(frame: Array, size: tuple[int, int]) -> Array:
-    """A frame (H, W[, C]) at `size` (height, width): pixel i comes from floor(i old / new)."""
+    """A frame (H, W[, C]) at `size` (height, width), pixel i from floor(i old / new) with OpenCV's own rounding."""
     if frame.shape[:2] == size:
         return frame
-    rows, columns = (np.arange(new) * old // new for new, old in zip(size, frame.shape[:2], strict=True))
+    rows, columns = (
+        np.minimum((np.arange(new) * (1 / (new / old))).astype(np.intp), old - 1)
+        for new, old in zip(size, frame.shape[:2], strict=True)
+    )
     picked: Array = frame[rows[:, None], columns]
     return picked

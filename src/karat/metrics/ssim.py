@@ -23,7 +23,8 @@ class SSIM(Metric):
     pred, truth: frames (B, H, W, 3) or (B, H, W), bytes or floats within `data_range` L (255, a declared range, or
     "truth": max - min of each true frame). Per channel, mean over channels, then over the map: all of it, or without
     the border of half a window. In a region: the mean of the whole frame's map over the region (eroded by `erode`
-    pixels), undefined where the region has fewer pixels than the window. Values are those of scikit-image's full map.
+    pixels), undefined where that has fewer than `least` pixels (None: as many as the window).
+    Values are those of scikit-image's full map.
     Wang et al. 2004, doi:10.1109/TIP.2003.819861.
     """
 
@@ -37,6 +38,7 @@ class SSIM(Metric):
     border: Literal["full", "crop"] = "full"
     color: Literal["rgb", "gray"] = "rgb"
     erode: int = 0
+    least: int | None = None
     precision: Literal["float64", "float32"] = "float64"
     pool: Pool = "frame"
 
@@ -64,8 +66,9 @@ class SSIM(Metric):
         maps = [ssim_map(p, t, **self._window(t)) for p, t in zip(pred, truth, strict=True)]
         known = regions.change(self._eroded) if self.erode else regions
         known = known.where(self._inside(shape)) if self.border == "crop" else known
-        pixels = known.change(lambda weights: weights != 0).weight(shape)
-        enough = (pixels >= self.size**2) | (pixels == shape[1] * shape[2])
+        least = self.size**2 if self.least is None else self.least
+        given, left = (one.change(lambda weights: weights != 0).weight(shape) for one in (regions, known))
+        enough = (left >= least) | (given == shape[1] * shape[2])
         return {"ssim": np.where(enough, known.sum(np.stack(maps)), 0.0), "n": known.weight(shape) * enough}
 
     def score(self, s: Sums) -> dict[str, Array]:

@@ -1,0 +1,110 @@
+"""The peak memory of `karat run transfer` over a long 1080p pair: `python -m bench.memory` (Linux).
+
+Writes 600 frames of moving gradients as H.264, evaluates the first 100, 300 and 600 of them with two workers and the
+Gaussian blur, adds up the resident memory of the command and everything it started, and exits with 1 where the peak
+passes 1.5 GB or grows with the number of frames.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+LENGTHS = (100, 300, 600)
+WIDTH, HEIGHT = 1920, 1080
+BOUND = 1.5e9
+GROWTH = 1.1  # of the longest clip's peak over the shortest's: noise of the sampling, not of the length
+EVERY = 0.02  # seconds between samples
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> int:
+    """Prints a line a length; 1 where memory is not bounded."""
+    with tempfile.TemporaryDirectory(prefix="karat-memory-") as name:
+        home = Path(name)
+        print(f"writing {LENGTHS[-1]} frames of {WIDTH}x{HEIGHT} twice", file=sys.stderr)
+        for seed, side in enumerate(("truth", "pred")):
+            write_clip(home / side / "clip.mp4", LENGTHS[-1], seed)
+        peaks = {length: measure(home, length) for length in LENGTHS}
+    flat = peaks[LENGTHS[-1]] <= GROWTH * peaks[LENGTHS[0]]
+    bounded = max(peaks.values()) < BOUND
+    print(f"bound 1.5 GB: {'kept' if bounded else 'PASSED'}; flat: {'yes' if flat else 'NO'}")
+    return 0 if bounded and flat else 1
+
+
+def write_clip(path: Path, frames: int, seed: int) -> None:
+    """One frame at a time, so that writing needs no memory either."""
+    path.parent.mkdir()
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=30, options={"preset": "ultrafast", "crf": "23"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for picture in pictures(frames, seed):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+
+
+def pictures(frames: int, seed: int) -> Iterator[NDArray[np.uint8]]:
+    """A gradient that moves under a band of noise."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.uint16)
+    noise = rng.integers(0, 256, (120, WIDTH, 3), np.uint8)
+
+    def picture(t: int) -> NDArray[np.uint8]:
+        levels = ((x // 8 + 2 * t) % 256, (y // 5 + t) % 256, ((x + y) // 12 + 3 * t) % 256)
+        image = np.stack(levels, axis=-1).astype(np.uint8)
+        top = 7 * t % (HEIGHT - 120)
+        image[top : top + 120] = np.roll(noise, 11 * t, axis=1)
+        return image
+
+    return map(picture, range(frames))
+
+
+def measure(home: Path, frames: int) -> int:
+    """The peak in bytes over the first `frames` frames; prints it."""
+    fields = ("--pred", str(home / "pred"), "--truth", str(home / "truth"))
+    how = ("--set", "blur_ssim.blur=gaussian", "--workers", "2", "--frames", str(frames), "--format", "csv")
+    command = [sys.executable, "-m", "karat", "run", "transfer", *fields, *how]
+    began, peak = time.perf_counter(), 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "KARAT_CACHE": str(home)}) as process:
+        while process.poll() is None:
+            peak = max(peak, sum(map(resident, tree(process.pid))))
+            time.sleep(EVERY)
+    if process.returncode:
+        raise SystemExit(f"karat ended with {process.returncode}")
+    print(f"{frames:4} frames: peak {peak / 1e6:.0f} MB, {time.perf_counter() - began:.0f} s", flush=True)
+    return peak
+
+
+def tree(root: int) -> list[int]:
+    """A process and all its descendants."""
+    found = [root]
+    for parent in found:
+        for file in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += map(int, _text(file).split())
+    return found
+
+
+def resident(pid: int) -> int:
+    """Resident bytes, 0 once the process is gone."""
+    fields = _text(Path(f"/proc/{pid}/statm")).split()
+    return int(fields[1]) * PAGE if fields else 0
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
