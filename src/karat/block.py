@@ -73,8 +73,13 @@ class Block:
 
     def _regions(self, count: int, size: tuple[int, int]) -> Regions:
         masks = {name: mask[:count] for name, mask in self.masks.items()}
-        if self.resize_masks:
-            masks = {name: np.stack([nearest(frame, size) for frame in mask]) for name, mask in masks.items()}
+        for name, mask in masks.items():
+            if mask.shape[1:] != size and not self.resize_masks:
+                height, width = mask.shape[1:]
+                raise InputError(
+                    f"mask {name} is {width}x{height}, the frames {size[1]}x{size[0]}: pass --on-size resize."
+                )
+            masks[name] = np.stack([nearest(frame, size) for frame in mask])
         return make_regions(masks, (count, *size))
 
 

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import UsageError
 from karat.kernels.blur import Filter
 
 Array = NDArray[Any]
@@ -31,7 +32,11 @@ class FrameCache:
         """`KARAT_CACHE` or the user's cache folder; `KARAT_CACHE_GB` (20) is its limit."""
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = os.environ.get("KARAT_CACHE") or Path(home) / "karat"
-        return cls(Path(folder) / "frames", int(float(os.environ.get("KARAT_CACHE_GB", "20")) * 1e9))
+        try:
+            limit = int(float(os.environ.get("KARAT_CACHE_GB", "20")) * 1e9)
+        except (ValueError, OverflowError):
+            raise UsageError(f"KARAT_CACHE_GB is a number, not {os.environ['KARAT_CACHE_GB']!r}.") from None
+        return cls(Path(folder) / "frames", limit)
 
     def apply(self, filter: Filter, frames: Array) -> Array:
         """The filtered frames, read where they are known and kept where they are not."""

@@ -39,11 +39,9 @@ class Finding:
     message: str
 
 
-def check(suite: str | Suite, *, workers: int | None = None, masks: Any = None, **given: Any) -> list[Finding]:
-    """Everything found for the arguments that `evaluate` would take."""
-    options = ("protocol", "metrics", "settings", "reading", "id_pattern")
-    chosen = {name: given.pop(name) for name in options if name in given}
-    return findings(prepare(suite, given, masks=masks, **chosen), workers or cores())
+def check(suite: str | Suite, *, workers: int | None = None, **inputs: Any) -> list[Finding]:
+    """Everything found for the inputs that `evaluate` would take."""
+    return findings(prepare(suite, **inputs), workers or cores())
 
 
 def findings(prepared: Prepared, workers: int) -> list[Finding]:
@@ -69,10 +67,10 @@ def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
     plan = prepared.plan
     for name, source in sample.sources.items():
         if source is None:
-            empty = (
-                "will be scored as empty" if plan.kind(name) == "segments" and name != truth_of(name) else "will fail"
-            )
-            yield Finding("error", sample.id, f"no {name} was found: its scores {empty}.")
+            if plan.kind(name) == "segments" and name != truth_of(name):
+                yield Finding("warning", sample.id, f"no {name} was found: it will be scored as empty.")
+            else:
+                yield Finding("error", sample.id, f"no {name} was found: its scores will fail.")
             continue
         try:
             with open_stream(source, plan.kind(name)) as stream:

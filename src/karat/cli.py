@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from karat import __version__
-from karat.errors import KaratError, UsageError
+from karat.errors import KaratError, UsageError, told
 from karat.fields import FIELDS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ FAILED_SAMPLES = 3
 
 app = typer.Typer(
     help="Exact, fast, reproducible evaluation of generated images, videos, spatial fields and poses.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -105,16 +105,14 @@ def run(
     given = inputs or {}
     prepared = _prepare(suite, given)
     workers = _workers(given, cores())
-    result = execute(
-        prepared, out, workers, strict, lambda said: print(f"karat: {said}", file=sys.stderr), _arguments(given)
-    )
+    result = execute(prepared, out, workers, strict, _say)
     _print(result.plain(), format)
     failed = {failure.sample for failure in result.failures}
     if failed:
         where = f"; see {out / 'failures.jsonl'}" if out else ""
-        print(f"karat: {len(failed)} of {len(result.samples)} samples failed{where}.", file=sys.stderr)
+        _say(f"{len(failed)} of {len(result.samples)} samples failed{where}.")
         for failure in result.failures[:5]:
-            print(f"karat: {failure.sample}: {failure.reason}", file=sys.stderr)
+            _say(f"{failure.sample}: {failure.reason}")
         raise typer.Exit(FAILED_SAMPLES)
 
 
@@ -137,11 +135,11 @@ def check(suite: Suite, inputs: dict[str, Any] | None = None) -> None:
 @app.command()
 def show(folder: Annotated[Path, typer.Argument(help="A run's folder.")], format: FormatOption = Format.table) -> None:
     """Show a run: value, counts and region of every score."""
-    from karat.folder import read_json
+    from karat.folder import read_scores
 
     scores = folder / "scores.json"
     if scores.exists():
-        _print(read_json(scores), format)
+        _print(read_scores(scores), format)
     else:
         from karat.run import Run
 
@@ -197,11 +195,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Exact, fast, reproducible evaluation of generated images, videos, spatial fields and poses."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> NoReturn:
@@ -210,23 +211,29 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without arrows gets question marks, not an error
     try:
-        app()
+        code = app(standalone_mode=False)
     except KaratError as error:
         _quit(str(error), 2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _quit("stopped; with --out the same command goes on where it was.", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except Exception as error:  # a fault of ours: the sentence for everybody, the traceback for who asks
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of the command line's parser
+            _quit(f"{' '.join(error.format_message().split())} See karat --help.", 2)
         if os.environ.get("KARAT_DEBUG"):
             raise
         _quit(f"internal error, {type(error).__name__}: {error}; set KARAT_DEBUG=1 to see where.", 70)
-    sys.exit(0)
+    sys.exit(code or 0)
+
+
+def _say(message: str) -> None:
+    print(f"karat: {told(message)}", file=sys.stderr)
 
 
 def _quit(message: str, code: int) -> NoReturn:
-    print(f"karat: {message}", file=sys.stderr)
+    _say(message)
     sys.stdout.flush()
     sys.exit(code)
 
@@ -236,31 +243,35 @@ def _prepare(suite: str, given: dict[str, Any]) -> Prepared:
 
     return prepare(
         suite,
-        {name: given[name] for name in FIELDS},
-        masks=_masks(given["masks"]),
         protocol=given["protocol"] or "spec",
         metrics=given["metric"],
         settings=dict(map(_setting, given["set"] or [])),
-        reading={
-            "first": given["frames"],
-            "stride": given["stride"],
-            "on_length": given["on_length"],
-            "on_size": given["on_size"],
-            "value_range": _range(given["range"]),
-        },
+        masks=_masks(given["masks"]),
+        frames=given["frames"],
+        stride=given["stride"],
+        on_length=given["on_length"],
+        on_size=given["on_size"],
+        value_range=_range(given["range"]),
         id_pattern=given["id"],
         cache=given["cache"] is not False,
+        **{name: given[name] for name in FIELDS if given[name] is not None},
     )
 
 
 def _masks(given: list[str] | None) -> Any:
     if not given:
         return None
-    named = {name: path for name, equals, path in (one.partition("=") for one in given) if equals}
-    plain = [one for one in given if "=" not in one]
-    if plain and (named or len(plain) > 1):
-        raise UsageError("Give one foreground (--masks PATH) or only named regions (--masks NAME=PATH).")
-    return named or Path(plain[0])
+    named: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            if len(given) > 1:
+                raise UsageError("Give one foreground (--masks PATH) or only named regions (--masks NAME=PATH).")
+            return Path(text)
+        if name in named:
+            raise UsageError(f"Two --masks are named {name!r}: give each region its own name.")
+        named[name] = path
+    return named
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -269,7 +280,7 @@ def _setting(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text} sets nothing; write METRIC.PARAMETER=VALUE, such as canny_f1.low=50.")
     try:
         return key, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return key, value
 
 
@@ -288,12 +299,6 @@ def _workers(given: dict[str, Any], cores: int) -> int:
     if wanted is not None and wanted < 1:
         raise UsageError(f"--workers starts at 1, not {wanted}.")
     return wanted or cores
-
-
-def _arguments(given: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: str(value) if isinstance(value, Path) else value for name, value in given.items() if value is not None
-    }
 
 
 def _print(content: dict[str, Any], format: Format) -> None:

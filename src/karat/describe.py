@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import get_type_hints
 
 from karat.errors import UsageError
-from karat.metric import Metric, Score, find, metrics, snake
+from karat.metric import Metric, Score, find, metrics, snake, spelled_hint
 from karat.suite import Suite, changing
 from karat.suites import load, names
 
@@ -147,18 +147,12 @@ def _parameters(kind: type[Metric]) -> list[Parameter]:
     hints = get_type_hints(kind)
     return [
         Parameter(
-            one.name, repr(getattr(kind(), one.name)) if one.default is not MISSING else "", _choices(hints[one.name])
+            one.name,
+            repr(getattr(kind(), one.name)) if one.default is not MISSING else "",
+            spelled_hint(hints[one.name]),
         )
         for one in fields(kind)
     ]
-
-
-def _choices(hint: Any) -> str:
-    if "Literal" in str(get_origin(hint)):
-        return " | ".join(map(str, get_args(hint)))
-    if get_args(hint) and get_origin(hint) is not tuple:
-        return " | ".join(_choices(part) for part in get_args(hint))
-    return str(hint) if get_args(hint) else getattr(hint, "__name__", str(hint)).replace("NoneType", "None")
 
 
 def _sentence(kind: type[Metric]) -> str:

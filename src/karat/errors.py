@@ -13,3 +13,8 @@ class InputError(KaratError):
 
 class UsageError(KaratError):
     """A call or a command line that asks for something that does not exist."""
+
+
+def told(name: object) -> str:
+    """A name for a message: readable unicode stays, what would break the line or the terminal is escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name))

@@ -7,7 +7,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Any
 
 import cv2
 
+from karat import __version__
 from karat.engines.local import each
 from karat.folder import RunFolder
 from karat.gather import digests, fingerprint
 from karat.measure import Crew, Measured, Sample, measure_sample
-from karat.metric import Metric
 from karat.prepare import Prepared, declared_frames, prepare
 from karat.progress import progress
 from karat.run import Run, versions
@@ -31,48 +31,19 @@ TIMED_FRAMES = 3
 def evaluate(
     suite: str | Suite,
     *,
-    protocol: str = "spec",
-    metrics: Iterable[str | Metric] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    masks: Any = None,
     out: str | Path | None = None,
     workers: int | None = None,
     strict: bool = False,
-    frames: int | None = None,
-    stride: int | None = None,
-    on_length: str | None = None,
-    on_size: str | None = None,
-    value_range: tuple[float, float] | None = None,
-    id_pattern: str | None = None,
-    cache: bool = True,
     tell: Callable[[str], None] | None = None,
-    **fields: Any,
+    **inputs: Any,
 ) -> Run:
-    """Evaluate a suite: `evaluate("transfer", pred="out/", truth="real/")`.
+    """Evaluate a suite: `evaluate("transfer", pred="out/", truth="real/", masks="fg/", protocol="reference")`.
 
-    Fields (`pred`, `truth`, ...) are folders, files, arrays, or mappings of ids to either. `masks` is one source
-    (foreground, and its complement the background) or a mapping of region names to sources. `settings` are
-    {"canny_f1.low": 50}; `out` keeps the run in a folder, where a run that was stopped goes on. `tell` hears the
-    estimated time.
+    `inputs` are what `karat.prepare.prepare` takes: fields, masks, protocol, metrics, settings, how frames are read.
+    `out` keeps the run in a folder, where a run that was stopped goes on; `workers` (all cores) never changes a number;
+    `strict` stops at the first sample that fails; `tell` hears the estimated time.
     """
-    prepared = prepare(
-        suite,
-        fields,
-        masks=masks,
-        protocol=protocol,
-        metrics=metrics,
-        settings=settings,
-        id_pattern=id_pattern,
-        cache=cache,
-        reading={
-            "first": frames,
-            "stride": stride,
-            "on_length": on_length,
-            "on_size": on_size,
-            "value_range": value_range,
-        },
-    )
-    return execute(prepared, Path(out) if out is not None else None, workers or cores(), strict, tell)
+    return execute(prepare(suite, **inputs), Path(out) if out is not None else None, workers or cores(), strict, tell)
 
 
 def execute(
@@ -81,7 +52,6 @@ def execute(
     workers: int,
     strict: bool = False,
     tell: Callable[[str], None] | None = None,
-    arguments: Mapping[str, Any] | None = None,
 ) -> Run:
     """Measures what is missing, shard by shard, and scores what there is."""
     began = time.time()
@@ -91,7 +61,7 @@ def execute(
     folder = RunFolder(out, prepared.identity) if out is not None else None
     measured: dict[str, Measured] = {}
     if folder is not None:
-        folder.begin(names, hashes, arguments or {})
+        folder.begin(names, hashes, prepared.arguments)
         measured = folder.measured(hashes)
     shards = [shard for shard in _shards(prepared) if not all(sample.id in measured for sample in shard[1])]
     with _one_core_each(), _totals(prepared, shards, workers, tell) as total:
@@ -103,12 +73,12 @@ def execute(
         prepared.plan.cache.trim()
     run = Run(prepared.identity, fingerprint(hashes), names, measured, prepared.notes, out)
     run.record = {
-        "versions": versions() | {"python": platform.python_version()},
+        "versions": {"karat": __version__, "python": platform.python_version(), **versions()},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": cores()},
         "timing": {"began": began, "seconds": time.time() - began, "workers": workers, "computed": len(shards)},
     }
     if folder is not None:
-        folder.finish(run, arguments or {}, run.record)
+        folder.finish(run, prepared.arguments, run.record)
     return run
 
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, UsageError, told
 from karat.gather import Fingerprint, fingerprint
 from karat.measure import Failure, Measured
 from karat.metric import Metric, metrics
@@ -30,6 +32,18 @@ from karat.table import from_table, to_table
 
 LAYOUT = 1
 PART = ".{}.{}.part"
+PLACE = re.compile(r"rows/[a-z]+/\d+\.parquet")
+HEAD = {
+    "suite": str,
+    "protocol": str,
+    "identity": str,
+    "metrics": list,
+    "reading": dict,
+    "fields": list,
+    "samples": list,
+}
+DONE = {"files": dict, "samples": dict}
+SCORES = {"suite": str, "protocol": str, "signature": str, "scores": dict, "notes": list}
 
 
 @dataclass(frozen=True)
@@ -42,11 +56,13 @@ class RunFolder:
     def begin(self, samples: Sequence[str], hashes: Mapping[str, Fingerprint], arguments: Mapping[str, Any]) -> None:
         """Claims the folder for this run, or finds that it holds the same one."""
         file = self.path / "run.json"
-        known = read_json(file) if file.exists() else None
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path} is a file: choose another --out.")
+        known = read_json(file, HEAD) if file.exists() else None
         if known is not None and known["identity"] != str(self.identity):
             raise UsageError(
-                f"{self.path} holds another run ({known['identity'].split('|')[1]}, or other parameters or versions): "
-                "choose another --out."
+                f"{self.path} holds another run ({told(known['suite'])}@{told(known['protocol'])}, or other parameters or "
+                "versions): choose another --out."
             )
         if known is not None and known["samples"] != list(samples):
             raise UsageError(f"{self.path} holds a run of other samples: choose another --out.")
@@ -55,7 +71,7 @@ class RunFolder:
         if known is None and self.path.exists() and any(self.path.iterdir()):
             raise UsageError(f"{self.path} is not empty and holds no run: choose another --out.")
         for name, done in self.done_samples().items():
-            if not done["failures"] and done["hash"] != hashes[name]._asdict():
+            if name not in hashes or (not done["failures"] and done["hash"] != hashes[name]._asdict()):
                 raise UsageError(f"The files of {name} have changed since {self.path} was begun: choose another --out.")
         self._write_json("run.json", {**self._head(samples), "arguments": dict(arguments), "state": "running"})
 
@@ -65,6 +81,8 @@ class RunFolder:
         for _, done in self._shards():
             names = list(done["samples"])
             if hashes is not None and any(done["samples"][name]["failures"] for name in names):
+                continue
+            if any(not PLACE.fullmatch(place) for place in done["files"]):
                 continue
             tables = [self._read(file, digest) for file, digest in done["files"].items()]
             if any(table is None for table in tables):
@@ -122,7 +140,8 @@ class RunFolder:
 
     def _shards(self) -> Iterable[tuple[str, dict[str, Any]]]:
         for file in sorted((self.path / "done").glob("*.json")):
-            yield file.stem, read_json(file)
+            if not file.name.startswith("."):
+                yield file.stem, read_json(file, DONE)
 
     def done_samples(self) -> dict[str, Any]:
         """What the done files say of each sample."""
@@ -155,14 +174,15 @@ class RunFolder:
             digest = hashlib.sha256(part.read_bytes()).hexdigest()
             part.replace(file)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
             raise UsageError(f"{file} cannot be written ({error.strerror or error}): choose another --out.") from error
         return digest
 
 
 def load(path: Path) -> Run:
     """The run that a folder holds."""
-    head = read_json(path / "run.json")
+    head = read_json(path / "run.json", HEAD)
     kinds = metrics()
     try:
         chosen = tuple(_metric(kinds[one["metric"]], one["parameters"]) for one in head["metrics"])
@@ -178,16 +198,29 @@ def load(path: Path) -> Run:
         ) from None
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object that Karat wrote."""
+def read_scores(file: Path) -> dict[str, Any]:
+    """What a scores.json holds."""
+    content = read_json(file, SCORES)
+    counts = ("n", "undefined", "excluded", "failed")
+    for value in content["scores"].values():
+        number = value.get("value", "") if isinstance(value, dict) else ""
+        if not (number in ("inf", "-inf", None) or isinstance(number, float | int)) or not all(
+            isinstance(value.get(name), int) for name in counts
+        ):
+            raise InputError(f"{told(file)} was not written by Karat: point at a run's folder.")
+    return content
+
+
+def read_json(file: Path, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """A JSON object that Karat wrote, with members of these kinds."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except OSError:
         raise InputError(f"{file.parent} holds no run: {file.name} is missing.") from None
     except ValueError:
         raise InputError(f"{file} is damaged: restore it or evaluate again into another folder.") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{file} was not written by Karat: point at a run's folder.")
+    if not isinstance(content, dict) or not all(isinstance(content.get(name), kind) for name, kind in kinds.items()):
+        raise InputError(f"{told(file)} was not written by Karat: point at a run's folder.")
     return content
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, UsageError, told
 from karat.measure import MASK, Sample, is_mask, truth_of
+from karat.region import ALL
 from karat.sources.fingerprint import digest
 from karat.sources.pairing import collect
 from karat.suite import Suite
@@ -40,12 +41,13 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
     for name, found in sources.items():
         if len(found) == len(ids) == 1 and _nameless({**wanted, **named}[name]):
             sources[name] = dict(zip(ids, found.values(), strict=True))
-    if not any(set(found) & set(ids) for name, found in sources.items() if name != suite.truth):
-        name = next(name for name in sources if name != suite.truth)
-        raise InputError(
-            f"No {name} belongs to any {suite.truth}: {next(iter(sources[name]))!r} and {ids[0]!r} differ; "
-            "name them alike or pass --id with a pattern that finds the common part."
-        )
+    for name, found in sources.items():
+        if not set(found) & set(ids):
+            example = f"{next(iter(found))!r} and {ids[0]!r} differ" if found and ids else "there are none"
+            raise InputError(
+                f"No {name.replace(':', ' ')} ({flag(name)}) belongs to any {suite.truth}: {told(example)}; "
+                "name them alike or pass --id with a pattern that finds the common part."
+            )
     samples = tuple(Sample(key, {name: found.get(key) for name, found in sources.items()}) for key in ids)
     strays = {name: tuple(sorted(set(found) - set(ids))) for name, found in sources.items()}
     return Gathered(samples, tuple(sources), {name: extra for name, extra in strays.items() if extra})
@@ -56,6 +58,9 @@ def mask_fields(masks: Any) -> dict[str, Any]:
     if masks is None:
         return {}
     if isinstance(masks, Mapping):
+        for name in masks:
+            if name in ("", ALL) or "@" in name or not name.isprintable():
+                raise UsageError(f"{name!r} cannot name a region: give the mask another name, as in --masks sky=PATH.")
         return {f"{MASK}:{name}": value for name, value in masks.items()}
     return {MASK: masks}
 

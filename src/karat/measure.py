@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from karat.block import Block, Collected, Context, block_frames
 from karat.cache import FrameCache
-from karat.errors import InputError, KaratError
+from karat.errors import InputError, KaratError, told
 from karat.feed import Feed, size_of
 from karat.metric import Array, Statistic
 from karat.progress import unwatched
@@ -93,8 +94,9 @@ def truth_of(name: str) -> str:
 
 
 def partner_of(name: str, present: Collection[str], suite: Suite) -> str:
-    """What a field must agree with in size and length: its true side, else the suite's truth, else itself."""
-    return next((other for other in (truth_of(name), suite.truth) if other in present), name)
+    """What a field must agree with in size and length: its true side, for a mask the suite's truth, else itself."""
+    partner = suite.truth if is_mask(name) else truth_of(name)
+    return partner if partner in present else name
 
 
 def needs(statistic: Statistic, sources: Mapping[str, Any]) -> tuple[str, ...]:
@@ -268,6 +270,9 @@ class _Measuring:
 
     def _fail(self, name: str, error: Exception) -> None:
         reason = str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}"
+        for source in self.sample.sources.values():
+            if isinstance(source, Path):  # what went wrong is the same wherever the files lie
+                reason = reason.replace(told(source), told(source.name))
         if self.crew.strict:
             raise InputError(f"{self.sample.id}: {reason}") from error
         self.failed.setdefault(name, " ".join(reason.split()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -119,13 +120,11 @@ class Metric(Statistic):
 
     def __post_init__(self) -> None:
         for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]
-            value, choices = getattr(self, name), get_args(hint)
-            if type(value) is int and float in (hint, *choices) and int not in choices:
-                object.__setattr__(self, name, float(value))  # 50 and 50.0 are one parameter and have one spelling
-            if get_origin(hint) is Literal and value not in choices:
-                raise UsageError(
-                    f"{type(self).__name__}.{name} is one of {', '.join(map(repr, choices))}, not {value!r}."
-                )
+            value = getattr(self, name)
+            if type(value) is int and not _fits(value, hint):  # 50 and 50.0 are one parameter and have one spelling
+                object.__setattr__(self, name, value := float(value))
+            if not _fits(value, hint):
+                raise UsageError(f"{type(self).__name__}.{name} is {spelled_hint(hint)}, not {value!r}.")
 
     @property
     def statistic(self) -> Statistic:
@@ -154,6 +153,30 @@ def _arguments(kind: type[Statistic]) -> tuple[str, ...]:
 def _hints(kind: type[Metric]) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a parameter's value is of its declared type; a number is finite, and a whole number is no float."""
+    choices = get_args(hint)
+    if get_origin(hint) is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in choices)
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(item, choices[0]) for item in value)
+    if choices:
+        return any(_fits(value, choice) for choice in choices)
+    if hint is float:
+        return isinstance(value, float) and math.isfinite(value)
+    return isinstance(value, bool) if bool in (hint, type(value)) else isinstance(value, hint)
+
+
+def spelled_hint(hint: Any) -> str:
+    """A declared type as people write it: `float | None`, `'l1' | 'l2'`."""
+    choices = get_args(hint)
+    if get_origin(hint) is Literal:
+        return " | ".join(map(repr, choices))
+    if get_origin(hint) is tuple:
+        return f"tuple of {spelled_hint(choices[0])}"
+    return " | ".join(map(spelled_hint, choices)) or ("None" if hint is type(None) else str(hint.__name__))
 
 
 def _history(derived: Derived) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from karat.cache import FrameCache
@@ -27,6 +28,7 @@ class Prepared:
     plan: Plan
     gathered: Gathered
     notes: tuple[str, ...]
+    arguments: Mapping[str, Any]  # as they were given, for the record
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -35,18 +37,38 @@ class Prepared:
 
 def prepare(
     suite: str | Suite,
-    fields: Mapping[str, Any],
     *,
-    masks: Any = None,
     protocol: str = "spec",
     metrics: Iterable[str | Metric] | None = None,
     settings: Mapping[str, Any] | None = None,
-    reading: Mapping[str, Any] | None = None,
+    masks: Any = None,
+    frames: int | None = None,
+    stride: int | None = None,
+    on_length: str | None = None,
+    on_size: str | None = None,
+    value_range: tuple[float, float] | None = None,
     id_pattern: str | None = None,
     cache: bool = True,
+    **fields: Any,
 ) -> Prepared:
-    """Chooses the metrics that the given fields allow, and pairs the samples."""
+    """Chooses the metrics that the given fields allow, and pairs the samples.
+
+    Fields (`pred`, `truth`, ...) are folders, files, arrays, or mappings of ids to either; `masks` is one of these (the
+    foreground, and its complement the background) or a mapping of region names to them. `metrics` are names,
+    spellings ("CannyF1(low=50)") or metrics; `settings` are {"canny_f1.low": 50}. Only the first `frames` of a clip,
+    and every `stride` of those; `on_length` is "error" or "truncate", `on_size` "error" or "resize"; `value_range` is
+    black and white of floating frames; `id_pattern` finds a sample's id in its relative stem; `cache` keeps blurred
+    truth between runs.
+    """
     chosen = load(suite) if isinstance(suite, str) else suite
+    metrics = None if metrics is None else list(metrics)
+    reading = {
+        "first": frames,
+        "stride": stride,
+        "on_length": on_length,
+        "on_size": on_size,
+        "value_range": value_range,
+    }
     wanted, how = chosen.under(protocol, metrics, settings, reading)
     given = {name for name, value in fields.items() if value is not None}
     absent = [name for name in chosen.required if name not in given]
@@ -77,7 +99,10 @@ def prepare(
         f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
         for name, extra in gathered.strays.items()
     ]
-    return Prepared(chosen, identity, plan, gathered, (*skipped, *strays))
+    given_as = {**fields, "masks": masks, "protocol": protocol, "metrics": metrics, "settings": settings, **reading}
+    given_as["id_pattern"] = id_pattern
+    arguments = {name: _recorded(value) for name, value in given_as.items() if value is not None}
+    return Prepared(chosen, identity, plan, gathered, (*skipped, *strays), arguments)
 
 
 def declared_frames(sample: Sample, plan: Plan) -> int | None:
@@ -100,3 +125,14 @@ def declared_frames(sample: Sample, plan: Plan) -> int | None:
 
 def _flags(names: Iterable[str]) -> str:
     return " and ".join(map(flag, names))
+
+
+def _recorded(value: Any) -> Any:
+    """An argument as JSON can hold it: paths and metrics as text, arrays as what they are."""
+    if isinstance(value, Mapping):
+        return {str(key): _recorded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_recorded(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value) if isinstance(value, Path | Metric) else type(value).__name__

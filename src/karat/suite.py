@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
@@ -23,12 +24,12 @@ class Reading:
     value_range: tuple[float, float] | None = None  # of floating frames: what is black, what is white
 
     def __post_init__(self) -> None:
-        if (self.first is not None and self.first < 1) or self.stride < 1:
+        if not all(1 <= count < 1 << 31 for count in (1 if self.first is None else self.first, self.stride)):
             raise UsageError(f"frames and stride start at 1, not frames={self.first}, stride={self.stride}.")
         for name, choices in {"on_length": ("error", "truncate"), "on_size": ("error", "resize")}.items():
             if getattr(self, name) not in choices:
                 raise UsageError(f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}.")
-        if self.value_range is not None and not self.value_range[0] < self.value_range[1]:
+        if self.value_range is not None and not -math.inf < self.value_range[0] < self.value_range[1] < math.inf:
             raise UsageError(f"The range runs from the smaller to the larger number, not {self.value_range}.")
 
     def identity(self) -> str:
@@ -117,7 +118,7 @@ def spelled(text: str) -> Metric:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError
         values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise UsageError(f"{text!r} is no metric; spell it like CannyF1(low=50, high=150).") from None
     return changing(find(call.func.id)(), values)
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from karat.checking import Finding
 from karat.describe import MetricPage, SuitePage
+from karat.errors import told
 
 ARROWS = {"higher": "↑", "lower": "↓", None: ""}
 COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -25,7 +26,10 @@ def scores(content: Mapping[str, Any], console: Console) -> None:
 
     better = {name: score.better for kind in metrics().values() for name, score in kind.scores.items()}
     table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=f"{content['suite']}@{content['protocol']}", title_justify="left"
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title=_plain(f"{content['suite']}@{content['protocol']}"),
+        title_justify="left",
     )
     table.add_column("score")
     table.add_column("region")
@@ -39,14 +43,14 @@ def scores(content: Mapping[str, Any], console: Console) -> None:
             Text(str(value[c]), style="red" if value[c] and c != "n" else "")
             for c in ("n", "undefined", "excluded", "failed")
         ]
-        table.add_row(shown, region or "all", number(value["value"]), *counts)
+        table.add_row(_plain(shown), _plain(region or "all"), number(value["value"]), *counts)
         last = name
     console.print(table)
     for note in content["notes"]:
-        console.print(f"  note: {note}", style="cyan", markup=False, highlight=False)
+        console.print(_plain(f"  note: {note}"), style="cyan")
     if content["notes"]:
         console.print()
-    console.print(content["signature"], style="dim", markup=False, highlight=False, soft_wrap=True)
+    console.print(_plain(content["signature"]), style="dim", soft_wrap=True)
 
 
 def side_by_side(runs: Mapping[str, Mapping[str, Any]], title: str, console: Console) -> None:
@@ -74,9 +78,7 @@ def findings(found: Sequence[Finding], samples: int, console: Console) -> None:
     """What `check` has to say, the worst first."""
     for one in found:
         where = f"{one.sample}: " if one.sample else ""
-        console.print(
-            f"[{COLORS[one.level]}]{one.level:8}[/] {escape(where + one.message)}", highlight=False, soft_wrap=True
-        )
+        console.print(Text(f"{one.level:8} ", COLORS[one.level]) + _plain(where + one.message), soft_wrap=True)
     counts = {level: sum(one.level == level for one in found) for level in ("error", "warning")}
     console.print(
         f"{samples} samples checked: {counts['error']} errors, {counts['warning']} warnings.", highlight=False
@@ -138,6 +140,11 @@ def number(value: float | str | None) -> str:
     if isinstance(value, str):
         return value
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
+
+
+def _plain(text: object) -> Text:
+    """Text from elsewhere: no markup, no control characters."""
+    return Text(told(text))
 
 
 def _best(values: Sequence[Any], better: str | None) -> Any:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from karat.errors import InputError, KaratError
+from karat.errors import InputError, KaratError, told
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -17,11 +17,6 @@ MAX_SIDE = 16384
 MAX_FRAME_BYTES = GIB
 MAX_WHOLE_BYTES = 8 * GIB
 MAX_FILE_IN_MEMORY = 2 * GIB
-
-
-def told(name: object) -> str:
-    """A name for a message: readable unicode stays, what would break the line or the terminal is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name))
 
 
 def refusal(name: object, found: str, expected: str, remedy: str) -> InputError:
