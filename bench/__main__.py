@@ -19,11 +19,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
-import cv2
-import numpy as np
+import cv2  # noqa: E402
+import numpy as np  # noqa: E402
 
-import karat
-from bench import frames, peers
+import karat  # noqa: E402
+from bench import frames, peers  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def races(folder: Path) -> list[Race]:
     canny = lambda: peers.skimage_canny_f1(pred, truth)  # noqa: E731
     script = lambda: peers.opencv_script(*clip)  # noqa: E731
     found.append(Race("Canny + F1", "scikit-image", canny, lambda: karat.CannyF1()(pred, truth), 15))
-    found.append(Race("clip: blur SSIM + Canny F1", "OpenCV + scikit-image", script, lambda: evaluate_clip(*clip), 3, 2))
+    whole = lambda: evaluate_clip(*clip)  # noqa: E731
+    found.append(Race("clip: blur SSIM + Canny F1", "OpenCV + scikit-image", script, whole, 3, 2))
     return found
 
 

@@ -17,7 +17,8 @@ def skimage_ssim_gaussian_gray(pred: Frames, truth: Frames) -> float:
     from skimage.metrics import structural_similarity
 
     options: dict[str, Any] = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False}
-    maps = [structural_similarity(p, t, data_range=255, full=True, **options)[1] for p, t in zip(pred, truth, strict=True)]
+    pairs = zip(pred, truth, strict=True)
+    maps = [structural_similarity(p, t, data_range=255, full=True, **options)[1] for p, t in pairs]
     return float(np.mean([one.mean() for one in maps]))
 
 

@@ -507,7 +507,7 @@ def test_missing_fields_name_the_flag():
 @pytest.mark.parametrize(
     "value",
     [None, 3, 3.5, "nowhere", object(), [], {}, {1: PRED}, np.array([object()]), b"bytes", {"a": 3}],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_values_that_are_no_clips(value):
     with pytest.raises(KaratError) as caught:

@@ -134,7 +134,7 @@ def test_run_json_says_how_the_numbers_came_about(inputs, tmp_path):
     assert {"numpy", "scipy", "av", "python"} <= set(run["versions"])
     assert run["versions"].get("karat") == package.__version__
     assert run["arguments"]["pred"] == str(inputs / "pred")
-    assert run["arguments"]["set"] == [FAST[1]]
+    assert run["arguments"]["settings"] == SETTINGS
     assert all(value in scores["signature"] for value in (run["data"]["truth"][:16], run["data"]["pred"][:16]))
     assert run["timing"]["seconds"] > 0
     assert run["timing"]["workers"] == 2

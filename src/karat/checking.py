@@ -102,7 +102,8 @@ def _values(name: str, stream: Stream, plan: Plan) -> Iterator[tuple[Level, str]
         yield "error", f"{name} has no frames."
         return
     values = np.concatenate([frame.ravel() for frame in frames])
-    low, high = (float(np.nanmin(values)), float(np.nanmax(values))) if values.size else (0.0, 0.0)
+    known = values[~np.isnan(values)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     if kind == "frames":
         yield from _levels(name, frames, low, high, plan)
     if kind == "depth" and not any(((frame > 0) & np.isfinite(frame)).any() for frame in frames):

@@ -196,7 +196,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     context: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  (its callback answers)
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -211,7 +211,11 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without arrows gets question marks, not an error
     try:
-        code = app(standalone_mode=False)
+        command = typer.main.get_command(app)
+        with command.make_context("karat", sys.argv[1:]) as context:
+            command.invoke(context)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
     except KaratError as error:
         _quit(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
@@ -225,7 +229,7 @@ def main() -> NoReturn:
         if os.environ.get("KARAT_DEBUG"):
             raise
         _quit(f"internal error, {type(error).__name__}: {error}; set KARAT_DEBUG=1 to see where.", 70)
-    sys.exit(code or 0)
+    sys.exit(0)
 
 
 def _say(message: str) -> None:
@@ -316,4 +320,10 @@ def _print(content: dict[str, Any], format: Format) -> None:
 def _console() -> Console:
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 160)
+    class Piped(Console):
+        """Leaves a reader that went away to `main`."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Piped(width=None if sys.stdout.isatty() else 160)

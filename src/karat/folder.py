@@ -32,6 +32,7 @@ from karat.table import from_table, to_table
 
 LAYOUT = 1
 PART = ".{}.{}.part"
+PART_GLOB = PART.format("*", "*")
 PLACE = re.compile(r"rows/[a-z]+/\d+\.parquet")
 HEAD = {
     "suite": str,
@@ -61,14 +62,12 @@ class RunFolder:
         known = read_json(file, HEAD) if file.exists() else None
         if known is not None and known["identity"] != str(self.identity):
             raise UsageError(
-                f"{self.path} holds another run ({told(known['suite'])}@{told(known['protocol'])}, or other parameters or "
-                "versions): choose another --out."
+                f"{self.path} holds another run, {told(known['suite'])}@{told(known['protocol'])}, or one with other "
+                "parameters or versions: choose another --out."
             )
         if known is not None and known["samples"] != list(samples):
             raise UsageError(f"{self.path} holds a run of other samples: choose another --out.")
-        for part in self.path.rglob(PART.format("*", "*")):  # of a run that was killed while it wrote
-            part.unlink(missing_ok=True)
-        if known is None and self.path.exists() and any(self.path.iterdir()):
+        if known is None and self.path.exists() and any(not file.match(PART_GLOB) for file in self.path.iterdir()):
             raise UsageError(f"{self.path} is not empty and holds no run: choose another --out.")
         for name, done in self.done_samples().items():
             if name not in hashes or (not done["failures"] and done["hash"] != hashes[name]._asdict()):
@@ -121,6 +120,9 @@ class RunFolder:
         self._publish("failures.jsonl", lambda part: part.write_text(lines, encoding="utf-8"))
         self._write_json("scores.json", run.plain())
         about = {"signature": run.signature, "data": Fingerprint(*run.data)._asdict(), "notes": list(run.notes_before)}
+        for part in self.path.rglob(PART_GLOB):  # of a run that was killed while it wrote
+            if part.stat().st_mtime < record["timing"]["began"]:
+                part.unlink(missing_ok=True)
         self._write_json(
             "run.json",
             {**self._head(run.samples), **about, "arguments": dict(arguments), "state": "finished", **record},

@@ -149,7 +149,7 @@ class _Measuring:
         for name, stream in streams.items():
             partner = partner_of(name, sizes, self.plan.suite)
             nothing = 0 in stream.shape[:1]  # no segment at all has no size of its own
-            differs = sizes[name] != sizes[partner] and not is_mask(name)  # a mask fits whatever it is laid on
+            differs = sizes[name] != sizes[partner]
             if differs and not nothing and reading.on_size == "error":
                 found, wanted = ("x".join(map(str, reversed(sizes[one]))) for one in (name, partner))
                 self._fail(
@@ -159,7 +159,8 @@ class _Measuring:
             if differs and not nothing:
                 self.facts.setdefault("resized", []).append(name)
             chosen = opened.enter_context(select(stream, reading.first, reading.stride))
-            self.feeds[name] = Feed(chosen, self.plan.kind(name), reading, sizes[partner] if differs else None)
+            size = sizes[partner] if differs and not is_mask(name) else None  # masks are laid on more than one field
+            self.feeds[name] = Feed(chosen, self.plan.kind(name), reading, size)
         self.context = Context(self.sample.id, {name: stream.labels for name, stream in streams.items()})
         rates = {name: stream.fps for name, stream in streams.items() if stream.fps}
         self.facts["fps"] = {name: round(fps, 3) for name, fps in rates.items() if fps}
@@ -187,8 +188,9 @@ class _Measuring:
 
     def _compare_lengths(self) -> None:
         for statistic in self.plan.statistics:
-            names = [n for n in needs(statistic, self.sample.sources) if n in self.feeds and n not in self.failed]
-            self._judge_lengths({n: self.feeds[n].read for n in names if not self.feeds[n].stream.still})
+            if self._alive(statistic):
+                feeds = {name: self.feeds[name] for name in self._needs(statistic)}
+                self._judge_lengths({name: feed.read for name, feed in feeds.items() if not feed.stream.still})
         self.facts["frames"] = min((feed.read for feed in self.feeds.values() if not feed.stream.still), default=0)
 
     def _judge_lengths(self, lengths: Mapping[str, int]) -> None:

@@ -44,7 +44,7 @@ REFUSALS: dict[str, type[Exception]] = {  # where the metric itself raises
     "nan_input": InputError,
     "spelling": UsageError,
     "pickling": TypeError,
-    "functional": TypeError,
+    "functional": UsageError,
 }
 
 
