@@ -23,7 +23,7 @@ _BT601 = {"color_range": "tv", "colorspace": "smpte170m", "color_primaries": "sm
 
 
 def write(
-    folder: Path, count: int = 3, frames: int = 24, height: int = 240, width: int = 320, seed: int = 0
+    folder: Path, count: int = 3, frames: int = 16, height: int = 240, width: int = 320, seed: int = 0
 ) -> dict[str, Path]:
     """Write ``count`` scenes and every model's version of them; the size must be even.
 
