@@ -221,8 +221,11 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         _quit("stopped; with --out the same command goes on where it was.", 130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _mute()
         sys.exit(0)
+    except OSError as error:
+        _mute()
+        _quit(f"the output cannot be written ({error.strerror or error}).", 74)
     except Exception as error:
         if hasattr(error, "format_message"):  # of the command line's parser
             _quit(f"{' '.join(error.format_message().split())} See karat --help.", 2)
@@ -230,6 +233,11 @@ def main() -> NoReturn:
             raise
         _quit(f"internal error, {type(error).__name__}: {error}; set KARAT_DEBUG=1 to see where.", 70)
     sys.exit(0)
+
+
+def _mute() -> None:
+    """What is still to be flushed to an output that cannot take it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str) -> None:
