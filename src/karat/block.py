@@ -14,7 +14,7 @@ from karat.kernels.blur import Filter
 from karat.kernels.pixels import nearest
 from karat.metric import Array, Columns, Derived, Statistic
 from karat.region import ALL, Regions, make_regions
-from karat.rows import Rows, frame_rows, item_rows
+from karat.rows import Rows, element_rows, frame_rows, item_rows
 
 BLOCK_BYTES = 4 << 20  # a constant, not a setting: blocks are cut by the data alone
 
@@ -93,6 +93,12 @@ def pixels(name: str, frames: Array) -> tuple[int, int]:
 def block_frames(frame_bytes: int) -> int:
     """How many frames of that size make a block."""
     return max(1, BLOCK_BYTES // max(frame_bytes, 1))
+
+
+def measure_records(statistic: Statistic, records: Mapping[str, Any], context: Context) -> Rows:
+    """The rows of a statistic of unit "element"."""
+    given = {name: records[name] for name in statistic.fields()}
+    return element_rows(context.id, ALL, statistic.measure(**given, sample=context))
 
 
 @dataclass

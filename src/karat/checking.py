@@ -20,7 +20,7 @@ from karat.metric import Array
 from karat.prepare import Prepared, prepare
 from karat.progress import progress
 from karat.sources.fingerprint import digest
-from karat.sources.kinds import open_stream
+from karat.sources.kinds import RECORDS, open_record, open_stream
 from karat.sources.stream import Stream, select
 from karat.sources.video import VIDEO_SUFFIXES, count_packets
 from karat.suite import Suite
@@ -66,14 +66,20 @@ def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
     streams: dict[str, Stream] = {}
     plan = prepared.plan
     for name, source in sample.sources.items():
+        kind = plan.kind(name)
         if source is None:
-            if plan.kind(name) == "segments" and name != truth_of(name):
+            has_empty = RECORDS[kind].empty is not None if kind in RECORDS else kind == "segments"
+            if has_empty and name != truth_of(name):
                 yield Finding("warning", sample.id, f"no {name} was found: it will be scored as empty.")
             else:
                 yield Finding("error", sample.id, f"no {name} was found: its scores will fail.")
             continue
         try:
-            with open_stream(source, plan.kind(name)) as stream:
+            if kind in RECORDS:
+                if not open_record(source, kind).length:
+                    yield Finding("error", sample.id, f"{name} has no frames.")
+                continue
+            with open_stream(source, kind) as stream:
                 streams[name] = stream
                 for level, message in _values(name, stream, plan):
                     yield Finding(level, sample.id, message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import io
 import os
@@ -17,7 +16,7 @@ import typer
 
 from karat import __version__
 from karat.errors import KaratError, UsageError, told
-from karat.fields import FIELDS
+from karat.fields import FIELDS, OPTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,6 +72,7 @@ INPUTS: dict[str, Any] = {
     "masks": _option(
         list[str], text="Foreground masks, or NAME=PATH for a named region; repeatable.", rich_help_panel="Fields"
     ),
+    **{name: _option(str, text=text, rich_help_panel="Of single suites") for name, text in OPTIONS.items()},
     "protocol": _option(str, text="Which reading of the specification: spec (default), reference, ..."),
     "metric": _option(list[str], text="Only this metric, as canny_f1 or CannyF1(low=50); repeatable."),
     "set": _option(list[str], text="METRIC.PARAMETER=VALUE, such as blur_ssim.blur=gaussian; repeatable."),
@@ -266,7 +266,7 @@ def _prepare(suite: str, given: dict[str, Any]) -> Prepared:
         value_range=_range(given["range"]),
         id_pattern=given["id"],
         cache=given["cache"] is not False,
-        **{name: given[name] for name in FIELDS if given[name] is not None},
+        **{name: given[name] for name in (*FIELDS, *OPTIONS) if given[name] is not None},
     )
 
 
@@ -287,13 +287,12 @@ def _masks(given: list[str] | None) -> Any:
 
 
 def _setting(text: str) -> tuple[str, Any]:
+    from karat.suite import literal
+
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"--set {text} sets nothing; write METRIC.PARAMETER=VALUE, such as canny_f1.low=50.")
-    try:
-        return key, ast.literal_eval(value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return key, value
+    return key, literal(value)
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

@@ -9,7 +9,7 @@ from typing import get_type_hints
 
 from karat.errors import UsageError
 from karat.metric import Metric, Score, find, metrics, snake, spelled_hint
-from karat.suite import Suite, changing
+from karat.suite import Suite, overridden
 from karat.suites import load, names
 
 
@@ -134,7 +134,7 @@ def _overrides(suite: Suite, kind: type[Metric]) -> dict[str, dict[str, str]]:
         return {}
     changed = {}
     for name, protocol in suite.protocols.items():
-        metric = changing(base, protocol.metrics.get(snake(kind.__name__), {}))
+        metric = overridden(base, protocol.metrics)
         changed[name] = {
             one.name: repr(getattr(metric, one.name))
             for one in fields(kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+OPTIONS: dict[str, str] = {}  # flags of single suites, which say what they set
+
 FIELDS = {
     "pred": "Predictions: a folder of videos, of frame folders or of arrays, or one of these.",
     "truth": "The truth, paired with the predictions by relative path without suffix.",

@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 from karat.errors import InputError, UsageError, told
 from karat.gather import Fingerprint, fingerprint
 from karat.measure import Failure, Measured
-from karat.metric import Metric, metrics
+from karat.metric import metrics
 from karat.rows import Rows, concatenate
 from karat.run import Identity, Run
-from karat.suite import Reading, changing, parameters
+from karat.suite import Reading, recorded, restored, tuples
 from karat.table import from_table, to_table
 
 LAYOUT = 1
@@ -134,7 +134,7 @@ class RunFolder:
             "suite": self.identity.suite,
             "protocol": self.identity.protocol,
             "identity": str(self.identity),
-            "metrics": [{"metric": type(m).__name__, "parameters": parameters(m)} for m in self.identity.metrics],
+            "metrics": [recorded(metric) for metric in self.identity.metrics],
             "reading": asdict(self.identity.reading),
             "fields": list(self.identity.fields),
             "samples": list(samples),
@@ -153,7 +153,7 @@ class RunFolder:
         own = {self.identity.statistics[label]: rows[label].of([name]) for label in done["measured"]}
         for statistic, part in own.items():
             if not len(part):  # Parquet forgets the regions of a table without rows
-                own[statistic] = replace(part, regions=self.identity.regions)
+                own[statistic] = replace(part, regions=self.identity.regions_of(statistic))
         return Measured(own, [Failure(name, **failure) for failure in done["failures"]], dict(done["facts"]))
 
     def _read(self, place: str, digest: str) -> Any:
@@ -187,8 +187,8 @@ def load(path: Path) -> Run:
     head = read_json(path / "run.json", HEAD)
     kinds = metrics()
     try:
-        chosen = tuple(_metric(kinds[one["metric"]], one["parameters"]) for one in head["metrics"])
-        reading = Reading(**{name: _tuples(value) for name, value in head["reading"].items()})
+        chosen = tuple(restored(kinds[one["metric"]](), one) for one in head["metrics"])
+        reading = Reading(**{name: tuples(value) for name, value in head["reading"].items()})
         identity = Identity(head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]))
         folder = RunFolder(path, identity)
         measured = folder.measured()
@@ -224,11 +224,3 @@ def read_json(file: Path, kinds: Mapping[str, type]) -> dict[str, Any]:
     if not isinstance(content, dict) or not all(isinstance(content.get(name), kind) for name, kind in kinds.items()):
         raise InputError(f"{told(file)} was not written by Karat: point at a run's folder.")
     return content
-
-
-def _metric(kind: type[Metric], given: Mapping[str, Any]) -> Metric:
-    return changing(kind(), {name: _tuples(value) for name, value in given.items()})
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -30,7 +30,8 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
     wanted = {name: value for name, value in given.items() if value is not None}
     for name in wanted:
         if name not in suite.fields:
-            raise UsageError(f"{suite.name} has no field {name!r}; it has {', '.join(suite.fields)} and masks.")
+            known = ", ".join((*suite.fields, *suite.options, "masks"))
+            raise UsageError(f"{suite.name} has no field {name!r}; it has {known}.")
     named = mask_fields(masks)
     kinds = {name: suite.fields[name] for name in wanted} | dict.fromkeys(named, "mask")
     sources = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.block import Block, Collected, Context, block_frames
+from karat.block import Block, Collected, Context, block_frames, measure_records
 from karat.cache import FrameCache
 from karat.errors import InputError, KaratError, told
 from karat.feed import Feed, size_of
@@ -21,7 +21,7 @@ from karat.metric import Array, Statistic
 from karat.progress import unwatched
 from karat.region import complement
 from karat.rows import Rows
-from karat.sources.kinds import open_stream
+from karat.sources.kinds import KINDS, RECORDS, open_record, open_stream
 from karat.sources.stream import Stream, select
 from karat.suite import Reading, Suite
 
@@ -100,8 +100,9 @@ def partner_of(name: str, present: Collection[str], suite: Suite) -> str:
 
 
 def needs(statistic: Statistic, sources: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields without which the statistic is not measured, masks included where there are any."""
-    return (*statistic.fields(), *filter(is_mask, sources))
+    """The fields without which the statistic is not measured, masks of pixels included where there are any."""
+    masks = filter(is_mask, sources) if statistic.unit != "element" else ()
+    return (*statistic.fields(), *masks)
 
 
 def measure_sample(sample: Sample, plan: Plan, crew: Crew, frames: int | None = None) -> Measured:
@@ -117,9 +118,11 @@ class _Measuring:
         self.failed: dict[str, str] = {}
         self.facts: dict[str, Any] = {}
         self.feeds: dict[str, Feed] = {}
+        self.records: dict[str, Any] = {}
         self.collected = {statistic: Collected(statistic) for statistic in plan.statistics}
 
     def run(self, frames: int | None) -> Measured:
+        self._open_records()
         with ExitStack() as opened:
             self._open(opened)
             self._compare_declared_lengths()
@@ -127,18 +130,47 @@ class _Measuring:
         if frames is None:
             self._compare_lengths()
         measured = Measured(facts=self.facts)
-        for statistic, collected in self.collected.items():
+        for statistic in self.collected:
             if self._alive(statistic):
                 try:
-                    measured.rows[statistic] = collected.rows(self.context)
+                    measured.rows[statistic] = self._rows(statistic)
                 except Exception as error:  # one bad sample costs one sample
                     self._fail(statistic.identity(), error)
+        self.crew.advance(max((record.length for record in self.records.values()), default=0))
         measured.failures = [Failure(self.sample.id, name, reason) for name, reason in sorted(self.failed.items())]
         return measured
 
+    def _rows(self, statistic: Statistic) -> Rows:
+        if statistic.unit == "element":
+            return measure_records(statistic, self.records, self.context)
+        return self.collected[statistic].rows(self.context)
+
+    def _open_records(self) -> None:
+        reading = self.plan.reading
+        for name, source in self._sources(RECORDS):
+            kind = self.plan.kind(name)
+            try:
+                record = self._no_record(name) if source is None else open_record(source, kind)
+                self.records[name] = record.select(reading.first, reading.stride)
+            except Exception as error:
+                self._fail(name, error)
+
+    def _no_record(self, name: str) -> Any:
+        """What a missing prediction is, where its kind has an empty value: no poses, no boxes."""
+        empty, truth = RECORDS[self.plan.kind(name)].empty, self.records.get(truth_of(name))
+        if empty is None or truth is None:
+            raise InputError(f"no {name.replace('_', ' ')} was found for this sample.")
+        self.facts.setdefault("absent", []).append(name)
+        return empty(truth)
+
+    def _sources(self, kinds: Collection[str]) -> list[tuple[str, Any]]:
+        """The sample's sources of these kinds, those that are missing last."""
+        own = [(name, source) for name, source in self.sample.sources.items() if self.plan.kind(name) in kinds]
+        return sorted(own, key=lambda item: item[1] is None)
+
     def _open(self, opened: ExitStack) -> None:
         streams: dict[str, Stream] = {}
-        for name, source in sorted(self.sample.sources.items(), key=lambda item: item[1] is None):
+        for name, source in self._sources(KINDS):
             try:
                 stream = self._nothing(name, streams) if source is None else open_stream(source, self.plan.kind(name))
                 streams[name] = opened.enter_context(stream)
@@ -178,7 +210,7 @@ class _Measuring:
     def _compare_declared_lengths(self) -> None:
         """Unequal lengths are known before an hour of blurring where both sides declare them."""
         for statistic in self.plan.statistics:
-            lengths = {
+            lengths: dict[str, int | None] = {
                 name: self.feeds[name].stream.length
                 for name in needs(statistic, self.sample.sources)
                 if name in self.feeds and not self.feeds[name].stream.still
@@ -189,9 +221,10 @@ class _Measuring:
     def _compare_lengths(self) -> None:
         for statistic in self.plan.statistics:
             if self._alive(statistic):
-                feeds = {name: self.feeds[name] for name in self._needs(statistic)}
+                feeds = {name: self.feeds[name] for name in self._needs(statistic) if name in self.feeds}
                 self._judge_lengths({name: feed.read for name, feed in feeds.items() if not feed.stream.still})
-        self.facts["frames"] = min((feed.read for feed in self.feeds.values() if not feed.stream.still), default=0)
+        read = [feed.read for feed in self.feeds.values() if not feed.stream.still]
+        self.facts["frames"] = min([*read, *(record.length for record in self.records.values())], default=0)
 
     def _judge_lengths(self, lengths: Mapping[str, int]) -> None:
         for name, length in lengths.items():
@@ -221,7 +254,7 @@ class _Measuring:
             block = self._block(first, step)
             if block is None:
                 break
-            alive = [statistic for statistic in self.plan.statistics if self._alive(statistic)]
+            alive = [one for one in self.plan.statistics if one.unit != "element" and self._alive(one)]
             waiting.append((block, self._submit(block, alive)))
             if len(waiting) > AHEAD:
                 self._gather(*waiting.popleft())

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from karat.block import Block, Collected, Context, block_frames
+from karat.block import Block, Collected, Context, block_frames, measure_records
 from karat.errors import UsageError
 from karat.metric import Array, Metric, Statistic
 from karat.region import ALL
 from karat.rows import Rows, concatenate
 from karat.score import Value, over_dataset, score_key
+from karat.sources.kinds import RECORDS
 from karat.sources.pairing import as_array
 
 
@@ -41,10 +42,11 @@ class Meter:
     ) -> None:
         """Add a batch. Axis 0 is samples; an axis more than one frame has holds the frames of clips.
 
-        pred, truth: (B, H, W, 3) images or (B, T, H, W, 3) clips. `masks` gives every region of the Meter its weights,
-        (B, H, W) or (B, T, H, W). Of samples with one id the first counts; without ids every row is a sample.
+        pred, truth: (B, H, W, 3) images or (B, T, H, W, 3) clips; of what is not pixels a list of B records. `masks`
+        gives every region of the Meter its weights, (B, H, W) or (B, T, H, W). Of samples with one id the first
+        counts; without ids every row is a sample.
         """
-        arrays = {name: as_array(value) for name, value in fields.items()}
+        arrays = {name: value if self._record(name) else as_array(value) for name, value in fields.items()}
         weights = {name: as_array(value) for name, value in (masks or {}).items()}
         if set(weights) != set(self.regions):
             raise UsageError(f"This Meter's regions are {list(self.regions)}, the masks given are {list(weights)}.")
@@ -58,7 +60,7 @@ class Meter:
         seen = set(self._ids)
         for i, name in enumerate(names):
             if name not in seen:
-                clip = {field: _clip(field, array[i]) for field, array in arrays.items()}
+                clip = {field: self._one(field, array[i]) for field, array in arrays.items()}
                 self._add(name, clip, {region: _mask(mask[i], _frames(clip)) for region, mask in weights.items()})
                 seen.add(name)
 
@@ -119,18 +121,29 @@ class Meter:
             }
         return {name: value.value for name, value in self.values().items()}
 
-    def _add(self, name: str, clip: Mapping[str, Array], masks: Mapping[str, Array]) -> None:
+    def _add(self, name: str, clip: Mapping[str, Any], masks: Mapping[str, Array]) -> None:
         context = Context(name)
-        collected = {statistic: Collected(statistic) for statistic in self._parts}
-        for statistic in collected:
+        for statistic in self._parts:
             lacking = [field for field in statistic.fields() if field not in clip]
             if lacking:
                 raise UsageError(
                     f"{type(statistic).__name__} needs {' and '.join(lacking)}; given were {', '.join(clip)}."
                 )
+        rows = {one: measure_records(one, clip, context) for one in self._parts if one.unit == "element"}
+        if len(rows) < len(self._parts):
+            pixels = {field: array for field, array in clip.items() if not self._record(field)}
+            rows |= self._measure_pixels(context, pixels, masks)
+        for statistic, part in rows.items():
+            self._parts[statistic].append(part)
+        self._ids.append(name)
+
+    def _measure_pixels(
+        self, context: Context, clip: Mapping[str, Array], masks: Mapping[str, Array]
+    ) -> dict[Statistic, Rows]:
+        collected = {statistic: Collected(statistic) for statistic in self._parts if statistic.unit != "element"}
         count = _frames(clip)
         if count == 0:
-            raise UsageError(f"Sample {name!r} has no frames.")
+            raise UsageError(f"Sample {context.id!r} has no frames.")
         step = block_frames(max(array[:1].nbytes for array in clip.values()))
         for first in range(0, count, step):
             fields = {field: array[first : first + step] for field, array in clip.items()}
@@ -139,10 +152,16 @@ class Meter:
             )
             for statistic, parts in collected.items():
                 parts.add(block, block.measure(statistic))
-        for statistic, parts in collected.items():
-            if parts.parts:
-                self._parts[statistic].append(parts.rows(context))
-        self._ids.append(name)
+        return {statistic: parts.rows(context) for statistic, parts in collected.items() if parts.parts}
+
+    def _record(self, field: str) -> str:
+        """The kind of the records that a field holds; nothing for pixels."""
+        return next((one.record for one in self._parts if one.unit == "element" and field in one.fields()), "")
+
+    def _one(self, field: str, value: Any) -> Any:
+        """One sample's field: a record, or a clip with its frames first."""
+        kind = self._record(field)
+        return RECORDS[kind].convert(value) if kind else _clip(field, as_array(value))
 
     def _named(self, count: int) -> list[str]:
         self._numbered += count
@@ -152,7 +171,10 @@ class Meter:
 def score_arrays(metric: Metric, fields: Mapping[str, Any], masks: Mapping[str, Any]) -> dict[str, float]:
     """A metric called on arrays: one sample, axis 0 is frames (a single frame gets that axis)."""
     meter = Meter(metric, regions=tuple(masks))
-    clip = {name: _clip(name, as_array(value)) for name, value in fields.items()}
+    clip = {name: meter._one(name, value) for name, value in fields.items()}
+    if metric.statistic.unit == "element":
+        meter._add("0", clip, {})
+        return meter.compute()
     weights = {name: _mask(as_array(mask), _frames(clip)) for name, mask in masks.items()}
     if _frames(clip) == 0:
         return meter.compute()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import chain, repeat
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -37,8 +39,8 @@ class Score:
 class Weighted:
     """A score together with its weight in the next mean; weight 0 leaves it out, and it is counted as excluded."""
 
-    value: Array
-    weight: Array
+    value: Any  # one a group, or a number where rows are scored
+    weight: Any
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,15 @@ class Derived:
 
 
 class Sums:
-    """The combined statistics that `score` reads as attributes: one value a group."""
+    """What `score` reads as attributes: one combined value a group, or (`combine = "rows"`) every row of one group.
 
-    def __init__(self, columns: Columns) -> None:
-        self.__dict__.update(columns)
+    `labels` name the first axis that columns have beyond that.
+    """
+
+    labels: tuple[str, ...]
+
+    def __init__(self, columns: Columns, labels: tuple[str, ...] = ()) -> None:
+        self.__dict__.update(columns, labels=labels)
 
     def __getattr__(self, name: str) -> Array:
         raise AttributeError(f"no statistic {name!r}; measured were {', '.join(self.__dict__)}")
@@ -77,11 +84,22 @@ class Statistic:
 
     A statistic of unit "frame" is measured block by block; one of unit "item" sees a whole clip: `prepare` shrinks each
     block while it is decoded, and `measure(parts, sample)` runs once on what it returned, in the order of the frames.
+    One of unit "element" measures what is not pixels: its fields are records of the kind `record`, given whole to
+    `measure(pred, truth, sample)`, which returns `Elements`; masks do not apply to it.
     """
 
-    unit: ClassVar[Literal["frame", "item"]] = "frame"
-    measure: ClassVar[Callable[..., Columns]]
+    unit: ClassVar[Literal["frame", "item", "element"]] = "frame"
+    record: ClassVar[str] = ""
+    measure: ClassVar[Callable[..., Any]]  # Columns, or Elements
     prepare: ClassVar[Callable[..., Any]]
+
+    def __post_init__(self) -> None:
+        for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]  # a dataclass's __hash__ is there
+            given = getattr(self, name)
+            if (value := _normal(given, hint)) is not given:
+                object.__setattr__(self, name, value)
+            if not _fits(value, hint):
+                raise UsageError(f"{type(self).__name__}.{name} is {spelled_hint(hint)}, not {value!r}.")
 
     def inputs(self) -> Mapping[str, Derived]:
         """Arguments that are derived fields; the others are the sample's own."""
@@ -104,27 +122,24 @@ class Statistic:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(Statistic):
-    """A statistic and the scores that follow from its sums, combined up to `pool` and averaged above it."""
+    """A statistic and the scores that follow from its sums, combined up to `pool` and averaged above it.
+
+    What does not add is scored from the rows themselves: `combine = "rows"`, pooled by sample or over the dataset.
+    Besides the scores it declares, `score` may return parts of them, named `score@kind:part`.
+    """
 
     pool: Pool = "sample"
 
+    combine: ClassVar[Literal["sum", "rows"]] = "sum"
     scores: ClassVar[Mapping[str, Score]] = {}
     aliases: ClassVar[tuple[str, ...]] = ()
     exempt: ClassVar[Mapping[str, str]] = {}  # a law of the contract that cannot hold by nature -> the reason
-    score: ClassVar[Callable[..., Mapping[str, Array | Weighted]]]
+    score: ClassVar[Callable[..., Mapping[str, Any]]]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "scores" in cls.__dict__:
             registry[cls.__name__] = cls
-
-    def __post_init__(self) -> None:
-        for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]
-            value = getattr(self, name)
-            if type(value) is int and not _fits(value, hint):  # 50 and 50.0 are one parameter and have one spelling
-                object.__setattr__(self, name, value := float(value))
-            if not _fits(value, hint):
-                raise UsageError(f"{type(self).__name__}.{name} is {spelled_hint(hint)}, not {value!r}.")
 
     @property
     def statistic(self) -> Statistic:
@@ -145,14 +160,30 @@ class Metric(Statistic):
 
 @cache
 def _arguments(kind: type[Statistic]) -> tuple[str, ...]:
-    method = kind.measure if kind.unit == "frame" else kind.prepare
+    method = kind.prepare if kind.unit == "item" else kind.measure
     return tuple(name for name in inspect.signature(method).parameters if name not in _GIVEN)
 
 
 @cache
-def _hints(kind: type[Metric]) -> dict[str, Any]:
+def _hints(kind: type[Statistic]) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _normal(value: Any, hint: Any) -> Any:
+    """50 and 50.0 are one parameter and have one spelling."""
+    if type(value) is int and not _fits(value, hint):
+        return float(value)
+    if isinstance(value, tuple) and get_origin(hint) is tuple:
+        items = tuple(_normal(item, part) for item, part in _paired(value, get_args(hint)))
+        return value if all(map(operator.is_, items, value)) else items
+    return value
+
+
+def _paired(values: tuple[Any, ...], hints: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """Each item of a tuple with its hint; `tuple[float, ...]` has one for all."""
+    every = repeat(hints[0]) if hints[-1] is Ellipsis else chain(hints, repeat(type(None)))
+    return zip(values, every, strict=False)
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -161,7 +192,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if get_origin(hint) is Literal:
         return any(type(value) is type(choice) and value == choice for choice in choices)
     if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(_fits(item, choices[0]) for item in value)
+        if not isinstance(value, tuple) or (choices[-1] is not Ellipsis and len(choices) != len(value)):
+            return False
+        return all(_fits(item, part) for item, part in _paired(value, choices))
     if choices:
         return any(_fits(value, choice) for choice in choices)
     if hint is float:
@@ -175,7 +208,7 @@ def spelled_hint(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " | ".join(map(repr, choices))
     if get_origin(hint) is tuple:
-        return f"tuple of {spelled_hint(choices[0])}"
+        return f"tuple of {', '.join(spelled_hint(part) for part in choices if part is not Ellipsis)}"
     return " | ".join(map(spelled_hint, choices)) or ("None" if hint is type(None) else str(hint.__name__))
 
 

@@ -13,7 +13,7 @@ from karat.gather import Gathered, flag, gather
 from karat.measure import Plan, Sample, needs
 from karat.metric import Metric, snake
 from karat.run import Identity
-from karat.sources.kinds import open_stream
+from karat.sources.kinds import RECORDS, open_stream
 from karat.sources.stream import select
 from karat.suite import Suite
 from karat.suites import load
@@ -61,6 +61,8 @@ def prepare(
     truth between runs.
     """
     chosen = load(suite) if isinstance(suite, str) else suite
+    options = {name: fields.pop(name) for name in chosen.options if name in fields}
+    settings = {**_option_settings(chosen, options), **(settings or {})}
     metrics = None if metrics is None else list(metrics)
     reading = {
         "first": frames,
@@ -99,7 +101,15 @@ def prepare(
         f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
         for name, extra in gathered.strays.items()
     ]
-    given_as = {**fields, "masks": masks, "protocol": protocol, "metrics": metrics, "settings": settings, **reading}
+    given_as = {
+        **fields,
+        **options,
+        "masks": masks,
+        "protocol": protocol,
+        "metrics": metrics,
+        "settings": settings or None,
+        **reading,
+    }
     given_as["id_pattern"] = id_pattern
     arguments = {name: _recorded(value) for name, value in given_as.items() if value is not None}
     return Prepared(chosen, identity, plan, gathered, (*skipped, *strays), arguments)
@@ -110,7 +120,7 @@ def declared_frames(sample: Sample, plan: Plan) -> int | None:
     lengths = []
     for name in {name for statistic in plan.statistics for name in needs(statistic, sample.sources)}:
         source = sample.sources.get(name)
-        if source is None:
+        if source is None or plan.kind(name) in RECORDS:
             continue
         try:
             with open_stream(source, plan.kind(name)) as stream:
@@ -121,6 +131,15 @@ def declared_frames(sample: Sample, plan: Plan) -> int | None:
             return None
     known = [length for length in lengths if length is not None]
     return min(known) if known else None
+
+
+def _option_settings(suite: Suite, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that the suite's own options set."""
+    settings: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is not None:
+            settings |= dict.fromkeys(suite.options[name].sets, suite.options[name].read(value))
+    return settings
 
 
 def _flags(names: Iterable[str]) -> str:

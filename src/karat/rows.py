@@ -13,14 +13,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import InputError, told
+
 Array = NDArray[Any]
 Codes = NDArray[np.int32]
 BOTH = "both"
 
 
 @dataclass(frozen=True)
+class Elements:
+    """What was measured of one sample's things that are not pixels: columns (n, *axes), and the frame of each thing.
+
+    `labels` name the first of the axes (the nodes of a skeleton, say).
+    """
+
+    frame: Array
+    columns: Mapping[str, Array]
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Rows:
-    """Columns of n rows. `sample` and `region` index into `samples` and `regions`; columns are (n, *axes)."""
+    """Columns of n rows. `sample` and `region` index into `samples` and `regions`; columns are (n, *axes).
+
+    `labels` name the first of the axes, the same in all rows.
+    """
 
     samples: tuple[str, ...]
     regions: tuple[str, ...]
@@ -29,6 +46,7 @@ class Rows:
     item: Codes
     region: Codes
     columns: Mapping[str, Array]
+    labels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -41,7 +59,7 @@ class Rows:
         """The rows at `index`, in that order."""
         sample, frame, item, region = (key[index] for key in self.keys())
         columns = {name: column[index] for name, column in self.columns.items()}
-        return Rows(self.samples, self.regions, sample, frame, item, region, columns)
+        return Rows(self.samples, self.regions, sample, frame, item, region, columns, self.labels)
 
     def named(self, samples: Sequence[str]) -> Rows:
         """The same rows with other sample names, in the order of `samples`."""
@@ -71,6 +89,15 @@ def item_rows(sample: str, regions: Sequence[str], columns: Mapping[str, Array])
     return _grid(sample, regions, columns, frame=None)
 
 
+def element_rows(sample: str, region: str, elements: Elements) -> Rows:
+    """Rows of one sample's elements; the item of a row is its place among them."""
+    count = len(elements.frame)
+    zeros, items = np.zeros(count, np.int32), np.arange(count, dtype=np.int32)
+    frames = np.asarray(elements.frame, np.int32)
+    rows = Rows((sample,), (region,), zeros, frames, items, zeros, dict(elements.columns), elements.labels)
+    return rows.take(np.argsort(frames, kind="stable"))
+
+
 def _grid(sample: str, regions: Sequence[str], columns: Mapping[str, Array], frame: Codes | None) -> Rows:
     count = len(next(iter(columns.values()))) if columns else 0
     size, across = count * len(regions), len(regions)
@@ -96,13 +123,24 @@ def concatenate(parts: Iterable[Rows]) -> Rows:
     region = _join([np.array([of_region[n] for n in p.regions], np.int32)[p.region] for p in present])
     columns = {name: np.concatenate([part.columns[name] for part in present]) for name in present[0].columns}
     frame, item = _join([part.frame for part in present]), _join([part.item for part in present])
-    joined = Rows(samples, regions, sample, frame, item, region, columns)
+    joined = Rows(samples, regions, sample, frame, item, region, columns, _same_labels(present))
     key_columns = joined.keys()
     order = np.lexsort(tuple(reversed(key_columns)))
     same = np.ones(max(len(order) - 1, 0), bool)
     for key in key_columns:
         same &= key[order[1:]] == key[order[:-1]]
     return joined.take(order[np.concatenate(([True], ~same))] if len(order) else order)
+
+
+def _same_labels(parts: Sequence[Rows]) -> tuple[str, ...]:
+    first, *others = parts
+    for other in others:
+        if other.labels != first.labels:
+            raise InputError(
+                f"{told(first.samples[0])} has {told(', '.join(first.labels))} and {told(other.samples[0])} has "
+                f"{told(', '.join(other.labels))}: evaluate what has different parts in separate runs."
+            )
+    return first.labels
 
 
 def _join(parts: Sequence[Array]) -> Codes:

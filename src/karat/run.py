@@ -39,6 +39,10 @@ class Identity:
         plain = ["foreground", "background"] if "mask" in self.fields else []
         return (ALL, *plain, *named)
 
+    def regions_of(self, statistic: Statistic) -> tuple[str, ...]:
+        """The regions of a statistic's rows: masks do not apply to what is not pixels."""
+        return (ALL,) if statistic.unit == "element" else self.regions
+
     @cached_property
     def statistics(self) -> dict[str, Statistic]:
         """What is measured, once each, by the name that its columns carry in the tables."""
@@ -130,13 +134,12 @@ class Run:
         found: dict[str, Value] = {}
         for metric, rows, failed in self._each():
             if len(failed) == len(self.samples):
-                values = {name: dict.fromkeys(self.identity.regions, _nothing(len(failed))) for name in metric.scores}
+                regions = self.identity.regions_of(metric.statistic)
+                values = {name: dict.fromkeys(regions, _nothing(len(failed))) for name in metric.scores}
             else:
                 values = over_dataset(metric, rows, self.samples, failed)
-            for name, regions in values.items():
-                found |= {
-                    score_key(name, region): regions[region] for region in self.identity.regions if region in regions
-                }
+            for name, by_region in values.items():
+                found |= {score_key(name, region): value for region, value in by_region.items()}
         return found
 
     @cached_property
@@ -155,7 +158,7 @@ class Run:
         """{sample: {frame: {score: value}}} of what is measured by frame, each frame scored by itself."""
         found: dict[str, dict[int, dict[str, float]]] = {name: {} for name in self.samples}
         for metric, rows, _ in self._each():
-            if metric.statistic.unit != "frame" or not len(rows):
+            if metric.statistic.unit == "item" or metric.combine == "rows" or not len(rows):
                 continue
             keys, frames = by_frame(metric, rows)
             for name, score in frames.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def by_frame(metric: Metric, rows: Rows) -> tuple[Rows, dict[str, Weighted]]:
     ) + rows.region
     _, first, index = np.unique(group, return_index=True, return_inverse=True)
     sums = {name: reduce(column, index, len(first)) for name, column in rows.columns.items()}
-    return rows.take(first), _scored(metric, sums)
+    return rows.take(first), _scored(metric, Sums(sums, rows.labels))
 
 
 def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, Scored]:
@@ -66,14 +67,20 @@ def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, S
     shape = (len(samples), len(rows.regions))
     cell = rows.sample.astype(np.int64) * shape[1] + rows.region
     if metric.pool != "frame":
-        sums = {name: reduce(column, cell, shape[0] * shape[1]) for name, column in rows.columns.items()}
+        scored = (
+            _each_by_itself(metric, rows, cell, math.prod(shape))
+            if metric.combine == "rows"
+            else _scored(
+                metric, Sums({name: reduce(c, cell, math.prod(shape)) for name, c in rows.columns.items()}, rows.labels)
+            )
+        )
         return {
             name: Scored(score.value.reshape(shape), score.weight.reshape(shape), np.zeros(shape, np.int64))
-            for name, score in _scored(metric, sums).items()
+            for name, score in scored.items()
         }
     keys, frames = by_frame(metric, rows)
     cell = keys.sample.astype(np.int64) * shape[1] + keys.region
-    scored = {}
+    by_name = {}
     for name, score in frames.items():
         undefined = np.isnan(score.value) & (score.weight != 0)
         defined = ~undefined & (score.weight != 0)
@@ -81,8 +88,8 @@ def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, S
             total = reduce(np.where(defined, score.value * score.weight, 0.0), cell, shape[0] * shape[1])
         mean = ratio(total, reduce(np.where(defined, score.weight, 0.0), cell, len(total)))
         missed = reduce(undefined, cell, len(total)).reshape(shape)
-        scored[name] = Scored(mean.reshape(shape), np.ones(shape), missed)
-    return scored
+        by_name[name] = Scored(mean.reshape(shape), np.ones(shape), missed)
+    return by_name
 
 
 def over_dataset(
@@ -107,12 +114,30 @@ def over_dataset(
 
 
 def _pooled(metric: Metric, rows: Rows, times: Array) -> dict[str, Array]:
-    times = times.reshape(-1)[rows.sample] if len(rows) else np.zeros(0)
+    times = times.reshape(-1)[rows.sample] if len(rows) else np.zeros(0, np.int64)
+    if metric.combine == "rows":
+        again = rows if (times == 1).all() else rows.take(np.repeat(np.arange(len(rows)), times))
+        return {name: s.value for name, s in _each_by_itself(metric, again, again.region, len(rows.regions)).items()}
     sums = {
         name: reduce(column * times.reshape(-1, *[1] * (column.ndim - 1)), rows.region, len(rows.regions))
         for name, column in rows.columns.items()
     }
-    return {name: score.value for name, score in _scored(metric, sums).items()}
+    return {name: score.value for name, score in _scored(metric, Sums(sums, rows.labels)).items()}
+
+
+def _each_by_itself(metric: Metric, rows: Rows, group: Array, count: int) -> dict[str, Weighted]:
+    """The scores of every group's rows, in key order; a part that a group lacks is undefined there."""
+    order = np.argsort(group, kind="stable")
+    cuts = np.searchsorted(group[order], np.arange(count + 1))
+    one_by_one = [
+        metric.score(Sums(rows.take(order[start:stop]).columns, rows.labels)) for start, stop in pairwise(cuts)
+    ]
+    names = dict.fromkeys(name for scores in one_by_one for name in scores)
+    each = {name: [_weighted(scores.get(name, math.nan)) for scores in one_by_one] for name in names}
+    return {
+        name: Weighted(np.array([float(s.value) for s in of]), np.array([float(s.weight) for s in of]))
+        for name, of in each.items()
+    }
 
 
 def _value(scored: Scored, column: int, times: Array, failed: int, pooled: float | None) -> Value:
@@ -129,10 +154,10 @@ def _value(scored: Scored, column: int, times: Array, failed: int, pooled: float
     return Value(mean if pooled is None else float(pooled), n, n_undefined, n_excluded, failed)
 
 
-def _scored(metric: Metric, sums: dict[str, Array]) -> dict[str, Weighted]:
-    return {name: _weighted(score) for name, score in metric.score(Sums(sums)).items()}
+def _scored(metric: Metric, sums: Sums) -> dict[str, Weighted]:
+    return {name: _weighted(score) for name, score in metric.score(sums).items()}
 
 
-def _weighted(score: Array | Weighted) -> Weighted:
+def _weighted(score: Any) -> Weighted:
     given = score if isinstance(score, Weighted) else Weighted(score, np.ones(np.shape(score)))
     return Weighted(np.asarray(given.value, np.float64), np.asarray(given.weight, np.float64))

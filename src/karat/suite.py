@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar
 
 from karat.errors import UsageError
-from karat.metric import Metric, find, snake
+from karat.metric import Metric, Statistic, find, snake
+
+Changed = TypeVar("Changed", bound=Statistic)
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,25 @@ class Reading:
         return "|".join([*parts, *([f"range:{self.value_range}"] if self.value_range else [])])
 
 
+def literal(text: str) -> Any:
+    """A value as it is typed: a number, a tuple, True, None, or else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+
+
+@dataclass(frozen=True)
+class Option:
+    """A flag of the suite's own: `sets` are the parameters (metric.field) that it gives, `read` makes their value."""
+
+    sets: tuple[str, ...]
+    read: Callable[[Any], Any] = lambda value: literal(value) if isinstance(value, str) else value
+
+
 @dataclass(frozen=True)
 class Protocol:
-    """Overridden fields: of metrics (by their snake-case name) and of the reading; `why` is told by `describe`."""
+    """Overridden fields: of metrics and statistics (by their snake-case name) and of the reading."""
 
     about: str
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -67,6 +85,7 @@ class Suite:
     protocols: Mapping[str, Protocol]
     reading: Reading = Reading()
     shard_samples: int = 1
+    options: Mapping[str, Option] = field(default_factory=dict)
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
     bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
     citation: str = ""
@@ -83,13 +102,9 @@ class Suite:
             raise UsageError(f"{self.name} has no protocol {protocol!r}; it has {', '.join(self.protocols)}.")
         chosen = self.protocols[protocol]
         wanted = self.metrics if metrics is None else tuple(self._pick(name) for name in metrics)
-        changed = tuple(
-            metric
-            if isinstance(metric, _Given)
-            else changing(metric, chosen.metrics.get(snake(type(metric).__name__), {}))
-            for metric in wanted
+        plain = tuple(
+            metric.metric if isinstance(metric, _Given) else overridden(metric, chosen.metrics) for metric in wanted
         )
-        plain = tuple(metric.metric if isinstance(metric, _Given) else metric for metric in changed)
         for key, value in (settings or {}).items():
             plain = _set(plain, key, value)
         own = {name: value for name, value in (reading or {}).items() if value is not None}
@@ -123,34 +138,60 @@ def spelled(text: str) -> Metric:
     return changing(find(call.func.id)(), values)
 
 
-def changing(metric: Metric, values: Mapping[str, Any]) -> Metric:
-    """The metric with other parameters; an unknown one is an error that lists those there are."""
-    known = [one.name for one in fields(metric)]
+def changing(changed: Changed, values: Mapping[str, Any]) -> Changed:
+    """The metric or statistic with other parameters; an unknown one is an error that lists those there are."""
+    known = [one.name for one in fields(changed)]
     for name in values:
         if name not in known:
-            raise UsageError(f"{type(metric).__name__} has no parameter {name!r}; it has {', '.join(known)}.")
+            raise UsageError(f"{type(changed).__name__} has no parameter {name!r}; it has {', '.join(known)}.")
     try:
-        return replace(metric, **values)
+        return replace(changed, **values)
     except TypeError as error:
-        raise UsageError(f"{type(metric).__name__} does not take {dict(values)!r}: {error}.") from None
+        raise UsageError(f"{type(changed).__name__} does not take {dict(values)!r}: {error}.") from None
 
 
-def parameters(metric: Metric) -> dict[str, Any]:
-    """A metric's own parameters, for records."""
-    return {name: value for name, value in asdict(metric).items() if name != "of"}
+def overridden(metric: Metric, values: Mapping[str, Mapping[str, Any]]) -> Metric:
+    """The metric with what `values` says of it and of the statistic that it scores, by their snake-case names."""
+    own = values.get(snake(type(metric).__name__), {})
+    statistic = metric.statistic
+    if statistic is not metric and (measured := values.get(snake(type(statistic).__name__), {})):
+        own = {"of": changing(statistic, measured), **own}
+    return changing(metric, own)
+
+
+def recorded(metric: Statistic) -> dict[str, Any]:
+    """A metric as JSON can hold it."""
+    own = {one.name: getattr(metric, one.name) for one in fields(metric)}
+    parts = {name: recorded(value) if isinstance(value, Statistic) else value for name, value in own.items()}
+    return {"metric": type(metric).__name__, "parameters": parts}
+
+
+def restored(like: Changed, record: Mapping[str, Any]) -> Changed:
+    """The metric that was recorded; `like` is one of its class."""
+    if record["metric"] != type(like).__name__:
+        raise KeyError(record["metric"])
+    given = {}
+    for name, value in record["parameters"].items():
+        part = getattr(like, name, None)
+        given[name] = restored(part, value) if isinstance(part, Statistic) else tuples(value)
+    return changing(like, given)
+
+
+def tuples(value: Any) -> Any:
+    """Lists, as JSON has them, as the tuples that they were."""
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
 def _set(metrics: tuple[Metric, ...], key: str, value: Any) -> tuple[Metric, ...]:
-    """`metric.field = value` applied to the metric of that name."""
+    """`name.field = value` applied to the metric of that name, or to the statistic of that name in all who score it."""
     name, dot, parameter = key.partition(".")
     if not dot:
         raise UsageError(f"{key!r} sets nothing; write metric.parameter=value, such as canny_f1.low=50.")
-    kind = find(name)
-    if not any(type(metric) is kind for metric in metrics):
-        raise UsageError(
-            f"{name} is not evaluated here; evaluated are {', '.join(snake(type(m).__name__) for m in metrics)}."
-        )
-    return tuple(changing(metric, {parameter: value}) if type(metric) is kind else metric for metric in metrics)
+    known = {snake(type(one).__name__) for metric in metrics for one in (metric, metric.statistic)}
+    wanted = name if name in known else snake(find(name).__name__)
+    if wanted not in known:
+        raise UsageError(f"{name} is not evaluated here; evaluated are {', '.join(sorted(known))}.")
+    return tuple(overridden(metric, {wanted: {parameter: value}}) for metric in metrics)
 
 
 def _distinct(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ def to_table(rows: Mapping[str, Rows]) -> pa.Table:
 
     A statistic without a row for a key has null there.
     """
-    joined = concatenate([replace(part, columns={}) for part in rows.values()])
+    joined = concatenate([replace(part, columns={}, labels=()) for part in rows.values()])
     count = len(joined)
     columns: dict[str, Any] = {
         "sample": pa.DictionaryArray.from_arrays(joined.sample, pa.array(joined.samples, pa.string())),
@@ -29,12 +30,12 @@ def to_table(rows: Mapping[str, Rows]) -> pa.Table:
         "item": joined.item,
         "region": pa.DictionaryArray.from_arrays(joined.region, pa.array(joined.regions, pa.string())),
     }
-    place = {key: i for i, key in enumerate(_named_keys(joined))}
     for name, part in rows.items():
-        index = np.array([place[key] for key in _named_keys(part)], np.int64)
+        index = _places(part, joined)
         for column, values in part.columns.items():
             columns[f"{name}.{column}"] = _scattered(values, index, count)
-    return pa.table(columns)
+    labels = {name: json.dumps(part.labels) for name, part in rows.items() if part.labels}
+    return pa.table(columns).replace_schema_metadata(labels)
 
 
 def from_table(table: pa.Table, names: Mapping[str, Any]) -> dict[str, Rows]:
@@ -42,6 +43,7 @@ def from_table(table: pa.Table, names: Mapping[str, Any]) -> dict[str, Rows]:
     keys = {key: table[key].combine_chunks() for key in _KEYS}
     sample, region = (_codes(keys[key]) for key in ("sample", "region"))
     frame, item = (keys[key].to_numpy(zero_copy_only=False).astype(np.int32) for key in ("frame", "item"))
+    labels = {key.decode(): text for key, text in (table.schema.metadata or {}).items()}
     found: dict[str, Rows] = {}
     for name in names:
         own = [column for column in table.column_names if column.startswith(f"{name}.")]
@@ -50,8 +52,18 @@ def from_table(table: pa.Table, names: Mapping[str, Any]) -> dict[str, Rows]:
         present = np.flatnonzero(table[own[0]].is_valid().to_numpy())
         columns = {column.removeprefix(f"{name}."): _gathered(table[column], present) for column in own}
         codes = (sample[1][present], frame[present], item[present], region[1][present])
-        found[name] = Rows(sample[0], region[0], *codes, columns)
+        found[name] = Rows(sample[0], region[0], *codes, columns, tuple(map(str, json.loads(labels.get(name, "[]")))))
     return found
+
+
+def _places(part: Rows, joined: Rows) -> Array:
+    """Where the rows of `part` are in `joined`, which has them all."""
+    if (part.samples, part.regions) == (joined.samples, joined.regions) and all(
+        map(np.array_equal, part.keys(), joined.keys())
+    ):
+        return np.arange(len(joined))
+    place = {key: i for i, key in enumerate(_named_keys(joined))}
+    return np.array([place[key] for key in _named_keys(part)], np.int64)
 
 
 def _named_keys(rows: Rows) -> list[tuple[str, int, int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,12 @@ from .stream import Array
 CHUNK = 4 * MIB
 
 
-def digest(source: Path | Array) -> str:
+def digest(source: Any) -> str:
     """sha256 in hex: of a file its bytes; of a folder the names, sizes and bytes of its pictures in natural
-    order; of an array its type, shape and bytes in C order."""
+    order; of an array its type, shape and bytes in C order; of a record what it says itself."""
+    if not isinstance(source, Path | np.ndarray):
+        own: str = source.digest()
+        return own
     name = source if isinstance(source, Path) else "the array"
     state = hashlib.sha256()
     with guarded(name, "something to fingerprint"):

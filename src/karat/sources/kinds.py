@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from .video import VIDEO_SUFFIXES, open_video
 
 ARRAY_SUFFIXES = frozenset({".npy", ".npz", ".safetensors"})
 Declared = tuple[tuple[int, ...], np.dtype[Any]]
+Asked = TypeVar("Asked")
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,54 @@ KINDS = {
 }
 
 
-def kind_of(name: str) -> Kind:
-    if name not in KINDS:
-        raise refusal(f"the kind {name!r}", "does not exist", f"one of {', '.join(KINDS)} was expected", "choose one")
-    return KINDS[name]
+class Source(Protocol):
+    """What a record is read from: a place in a file, or the record itself."""
+
+    def digest(self) -> str:
+        """sha256 of the content, in hex."""
+
+    def open(self) -> Any:
+        """The record."""
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """A kind of field that is no stream of pixels: poses, boxes. A record is a frozen dataclass of arrays.
+
+    A record is its own `Source`; `length` is its number of frames, `select(first, stride)` the record of some of them.
+    expand: the samples of one file by id ("": the file is one sample).  convert: what a user has in memory -> record.
+    empty: the prediction of nothing beside a truth, where there is such a thing.
+    """
+
+    name: str
+    expects: str
+    suffixes: frozenset[str]
+    expand: Callable[[Path], Mapping[str, Source]]
+    convert: Callable[[Any], Any]
+    empty: Callable[[Any], Any] | None = None
+
+
+RECORDS: dict[str, RecordKind] = {}
+
+
+def kind_of(name: str) -> Kind | RecordKind:
+    """The kind of that name."""
+    return _asked(name, {**KINDS, **RECORDS})
+
+
+def _asked(name: str, known: Mapping[str, Asked]) -> Asked:
+    if name not in known:
+        raise refusal(f"the kind {name!r}", "does not exist", f"one of {', '.join(known)} was expected", "choose one")
+    return known[name]
+
+
+def open_record(source: Source | Path, kind: str) -> Any:
+    """The record that a source holds. Anything that cannot be read raises InputError."""
+    asked = _asked(kind, RECORDS)
+    with guarded(source if isinstance(source, Path) else asked.name, asked.expects):
+        if isinstance(source, Path):  # a file that could not be expanded says here why
+            (source,) = asked.expand(source).values()
+        return source.open()
 
 
 def open_stream(source: Path | Array, kind: str) -> Stream:
@@ -106,7 +151,7 @@ def open_stream(source: Path | Array, kind: str) -> Stream:
 
     Anything that cannot be read raises InputError, here or while the frames are read.
     """
-    asked = kind_of(kind)
+    asked = _asked(kind, KINDS)
     name = str(source) if isinstance(source, Path) else "the array"
     with guarded(name, asked.expects):
         raw = _open_path(source, asked) if isinstance(source, Path) else _open_slab(memory_slab(source), asked)

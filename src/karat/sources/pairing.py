@@ -11,21 +11,25 @@ from typing import Any
 
 import numpy as np
 
+from karat.errors import InputError
+
 from .guard import guarded, refusal
 from .images import is_image, natural
-from .kinds import Kind, kind_of
+from .kinds import Kind, RecordKind, kind_of
 from .stream import Array
 
 MAX_FOLDERS = 1_000_000
 
 
-def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Path | Array]:
+def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Any]:
     """Samples by id, from a folder, a file, a mapping, a list of arrays or one array.
 
     Files: the id is the path inside the folder, with "/" and without suffix; a folder that directly holds
     pictures is one sample ("." for the root).  `pattern` is searched in such an id and its first
     group, or the whole match, becomes the id; where it does not match the id stays.
     Arrays: "0000", "0001", ...; one axis more than a clip of this kind has is many clips.
+    Of a kind whose files hold several records, a sample's id is its own name in the file, below the file's id where
+    there is a folder of files.
     """
     asked = kind_of(kind)
     if isinstance(value, str | Path):
@@ -34,7 +38,11 @@ def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Path
             raise refusal(root, "does not exist", f"a file or folder of {asked.name} was expected", "check the path")
         with guarded(root, f"a file or folder of {asked.name}"):
             found = _walk(root, asked) if root.is_dir() else _single(root, asked)
+            if isinstance(asked, RecordKind):
+                found = _expanded(found, asked, alone=not root.is_dir())
             return _renamed(found, pattern)
+    if isinstance(asked, RecordKind):
+        return _records(value, asked)
     if isinstance(value, Mapping):
         return {_id(key): Path(item) if isinstance(item, str | Path) else as_array(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -70,6 +78,34 @@ def as_array(value: Any) -> Array:
         return array
 
 
+def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> list[tuple[str, Any]]:
+    """The records of every file; a file among others that cannot be read stays a path, and fails by itself."""
+    expanded: list[tuple[str, Any]] = []
+    for stem, path in found:
+        try:
+            with guarded(path, kind.expects):
+                inside = dict(kind.expand(path))
+        except InputError:
+            if alone:
+                raise
+            inside = {"": path}
+        within = "" if alone else stem + "/"
+        expanded += [(within + name if name else stem, source) for name, source in inside.items()]
+    return expanded
+
+
+def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
+    with guarded(f"a value of type {type(value).__name__}", kind.expects):
+        if isinstance(value, Mapping):
+            return {
+                _id(key): Path(item) if isinstance(item, str | Path) else kind.convert(item)
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return _numbered([kind.convert(item) for item in value])
+        return _numbered([kind.convert(value)])
+
+
 def _is_many(array: Array, kind: Kind) -> bool:
     most = 5 if kind.name == "frames" or (kind.name == "segments" and array.dtype.kind == "b") else 4
     if array.ndim > most:
@@ -82,7 +118,7 @@ def _is_many(array: Array, kind: Kind) -> bool:
     return array.ndim == most
 
 
-def _numbered(arrays: list[Array]) -> dict[str, Path | Array]:
+def _numbered(arrays: list[Any]) -> dict[str, Any]:
     if not arrays:
         raise refusal("the list", "is empty", "at least one array was expected", "give one array a sample")
     width = max(4, len(str(len(arrays) - 1)))
@@ -95,7 +131,7 @@ def _id(key: Any) -> str:
     return key
 
 
-def _single(path: Path, kind: Kind) -> list[tuple[str, Path]]:
+def _single(path: Path, kind: Kind | RecordKind) -> list[tuple[str, Any]]:
     path.stat()
     if path.suffix.lower() not in kind.suffixes:
         raise refusal(
@@ -107,9 +143,9 @@ def _single(path: Path, kind: Kind) -> list[tuple[str, Path]]:
     return [(path.stem, path)]
 
 
-def _walk(root: Path, kind: Kind) -> list[tuple[str, Path]]:
+def _walk(root: Path, kind: Kind | RecordKind) -> list[tuple[str, Any]]:
     """Every sample under a folder as (id, path), links followed, loops and dead links passed over."""
-    found: list[tuple[str, Path]] = []
+    found: list[tuple[str, Any]] = []
     pending: list[tuple[Path, frozenset[tuple[int, int]]]] = [(root, frozenset())]
     folders = 0
     while pending:
@@ -135,7 +171,7 @@ def _walk(root: Path, kind: Kind) -> list[tuple[str, Path]]:
                     pending.append((path, above | {here}))
                 elif not is_file:
                     continue
-                elif is_image(path):
+                elif is_image(path) and isinstance(kind, Kind):
                     pictures = True
                 elif path.suffix.lower() in kind.suffixes:
                     found.append((path.relative_to(root).with_suffix("").as_posix(), path))
@@ -151,24 +187,24 @@ def _walk(root: Path, kind: Kind) -> list[tuple[str, Path]]:
     return found
 
 
-def _renamed(found: Iterable[tuple[str, Path]], pattern: str | None) -> dict[str, Path | Array]:
+def _renamed(found: Iterable[tuple[str, Any]], pattern: str | None) -> dict[str, Any]:
     try:
         search = re.compile(pattern) if pattern is not None else None
     except re.error as error:
         raise refusal(
             f"the pattern {pattern!r}", f"does not compile ({error})", "a regular expression was expected", "fix it"
         ) from error
-    samples: dict[str, Path] = {}
+    samples: dict[str, Any] = {}
     for key, path in sorted(found, key=lambda pair: natural(pair[0])):
         match = search.search(key) if search else None
         # An optional first group that took no part leaves the whole match.
         name = key if match is None else (match.groups() and match.group(1)) or match.group() or key
         if name in samples:
             raise refusal(
-                path,
+                path if isinstance(path, Path) else key,
                 f"has the id {name!r}",
-                f"{samples[name]} has it too",
+                f"{samples[name] if isinstance(path, Path) else 'another'} has it too",
                 "rename or remove one, or choose another id pattern",
             )
         samples[name] = path
-    return dict(samples)
+    return samples
