@@ -12,6 +12,7 @@ from karat.errors import InputError, UsageError, told
 from karat.measure import MASK, Sample, is_mask, truth_of
 from karat.region import ALL
 from karat.sources.fingerprint import digest
+from karat.sources.kinds import RECORDS
 from karat.sources.pairing import collect
 from karat.suite import Suite
 
@@ -38,6 +39,9 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
         name: {_text(key): source for key, source in collect(value, kinds[name], pattern).items()}
         for name, value in {**wanted, **named}.items()
     }
+    for name in wanted:
+        if suite.fields[name] in RECORDS and (true := sources.get(truth_of(name))) is not None:
+            sources[name] = dict(RECORDS[suite.fields[name]].align(sources[name], true))
     ids = sorted(sources[suite.truth])
     for name, found in sources.items():
         if len(found) == len(ids) == 1 and _nameless({**wanted, **named}[name]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from .convert import (
 )
 from .guard import check_frame, guarded, refusal
 from .images import IMAGE_SUFFIXES, images_in, open_folder, open_image
+from .pose_files import POSES
+from .records import RecordKind, Source
 from .safetensors import open_safetensors
 from .segments import open_segments
 from .slab import Slab, memory_slab, stack_frames
@@ -96,39 +98,13 @@ KINDS = {
 }
 
 
-class Source(Protocol):
-    """What a record is read from: a place in a file, or the record itself."""
-
-    def digest(self) -> str:
-        """sha256 of the content, in hex."""
-
-    def open(self) -> Any:
-        """The record."""
-
-
-@dataclass(frozen=True)
-class RecordKind:
-    """A kind of field that is no stream of pixels: poses, boxes. A record is a frozen dataclass of arrays.
-
-    A record is its own `Source`; `length` is its number of frames, `select(first, stride)` the record of some of them.
-    expand: the samples of one file by id ("": the file is one sample).  convert: what a user has in memory -> record.
-    empty: the prediction of nothing beside a truth, where there is such a thing.
-    """
-
-    name: str
-    expects: str
-    suffixes: frozenset[str]
-    expand: Callable[[Path], Mapping[str, Source]]
-    convert: Callable[[Any], Any]
-    empty: Callable[[Any], Any] | None = None
-
-
-RECORDS: dict[str, RecordKind] = {}
+RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES,)}
 
 
 def kind_of(name: str) -> Kind | RecordKind:
     """The kind of that name."""
-    return _asked(name, {**KINDS, **RECORDS})
+    known: dict[str, Kind | RecordKind] = {**KINDS, **RECORDS}
+    return _asked(name, known)
 
 
 def _asked(name: str, known: Mapping[str, Asked]) -> Asked:

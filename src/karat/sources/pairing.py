@@ -15,7 +15,8 @@ from karat.errors import InputError
 
 from .guard import guarded, refusal
 from .images import is_image, natural
-from .kinds import Kind, RecordKind, kind_of
+from .kinds import Kind, kind_of
+from .records import RecordKind
 from .stream import Array
 
 MAX_FOLDERS = 1_000_000

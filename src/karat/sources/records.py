@@ -1,0 +1,41 @@
+"""Fields that are no streams of pixels: records, given whole to what measures them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Source(Protocol):
+    """What a record is read from: a place in a file, or the record itself."""
+
+    def digest(self) -> str:
+        """sha256 of the content, in hex."""
+
+    def open(self) -> Any:
+        """The record."""
+
+
+def _alike(own: Mapping[str, Any], truth: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001
+    return own
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """A kind of field that is no stream of pixels: poses, boxes. A record is a frozen dataclass of arrays.
+
+    A record is its own `Source`; `length` is its number of frames, `select(first, stride)` the record of some of them.
+    expand: the samples of one file by id ("": the file is one sample).  convert: what a user has in memory -> record.
+    empty: the prediction of nothing beside a truth, where there is such a thing.  align: the sources of a side under
+    the ids that the truth's sources have, where names alone do not say what belongs together.
+    """
+
+    name: str
+    expects: str
+    suffixes: frozenset[str]
+    expand: Callable[[Path], Mapping[str, Source]]
+    convert: Callable[[Any], Any]
+    empty: Callable[[Any], Any] | None = None
+    align: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _alike
