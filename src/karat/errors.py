@@ -11,6 +11,10 @@ class InputError(KaratError):
     """A file or an array that cannot be used as it is."""
 
 
+class Inapplicable(InputError):
+    """A sample that a statistic says nothing about, by its nature: no tracks to follow, no instances to match."""
+
+
 class UsageError(KaratError):
     """A call or a command line that asks for something that does not exist."""
 

@@ -20,16 +20,19 @@ class Poses:
     """n instances of a skeleton of K nodes. A missing coordinate is NaN; a node counts as seen where none is.
 
     nodes: names, empty where there are none.  points: (n, K, 2 or 3).  frame: (n) index in the video.
-    score: (n), NaN where none was given.  track: (n), -1 for none.  user: (n), labelled by a person.
+    score: (n), NaN where none was given.  confidence: (n, K) of each node, likewise.  track: (n), -1 for none.
+    user: (n), labelled by a person.
     area: (n) given area, NaN for none.  box: (n, 4) given x, y, width, height, NaN for none.
     ignore: (n), neither to be found nor wrong to be found.  crowd: (n), likewise, and it may be found many times.
-    labelled: (f) the frames that were looked at, empty ones included, in rising order.  name: what to call the video.
+    labelled: (f) the frames that were looked at, empty ones included, in rising order.
+    repeated: (r) the frames that the file lists more than once.  name: what to call the video.
     """
 
     nodes: tuple[str, ...]
     points: Array
     frame: Array
     score: Array
+    confidence: Array
     track: Array
     user: Array
     area: Array
@@ -37,6 +40,7 @@ class Poses:
     ignore: Array
     crowd: Array
     labelled: Array
+    repeated: Array
     name: str = ""
 
     @property
@@ -52,7 +56,10 @@ class Poses:
         if first is None and stride == 1:
             return self
         labelled = _chosen(self.labelled, first, stride)
-        return replace(self.take(np.flatnonzero(_chosen(self.frame, first, stride))), labelled=self.labelled[labelled])
+        own = self.take(np.flatnonzero(_chosen(self.frame, first, stride)))
+        return replace(
+            own, labelled=self.labelled[labelled], repeated=self.repeated[_chosen(self.repeated, first, stride)]
+        )
 
     def take(self, index: Array) -> Poses:
         """The instances at `index`, in that order; the labelled frames stay."""
@@ -61,7 +68,7 @@ class Poses:
     def digest(self) -> str:
         """sha256 of the content, in hex."""
         state = hashlib.sha256(repr(self.nodes).encode())
-        for name in (*_OF_INSTANCES, "labelled"):
+        for name in (*_OF_INSTANCES, "labelled", "repeated"):
             array = np.ascontiguousarray(getattr(self, name))
             state.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
         return state.hexdigest()
@@ -80,10 +87,11 @@ class Poses:
         if self.nodes == truth.nodes:
             return self
         place = {name: i for i, name in enumerate(self.nodes)}
-        return replace(self, nodes=truth.nodes, points=self.points[:, [place[name] for name in truth.nodes]])
+        order = [place[name] for name in truth.nodes]
+        return replace(self, nodes=truth.nodes, points=self.points[:, order], confidence=self.confidence[:, order])
 
 
-_OF_INSTANCES = ("points", "frame", "score", "track", "user", "area", "box", "ignore", "crowd")
+_OF_INSTANCES = ("points", "frame", "score", "confidence", "track", "user", "area", "box", "ignore", "crowd")
 _GIVEN = {field.name for field in fields(Poses)}
 
 
@@ -102,6 +110,7 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
     shapes: Mapping[str, tuple[tuple[int, ...], Any, Any]] = {
         "frame": ((count,), np.int32, None),
         "score": ((count,), np.float64, np.nan),
+        "confidence": ((count, nodes), np.float64, np.nan),
         "track": ((count,), np.int32, -1),
         "user": ((count,), bool, True),
         "area": ((count,), np.float64, np.nan),
@@ -123,9 +132,15 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
             "one name a node, each once, was expected",
             "name the nodes",
         )
-    labelled = given.get("labelled")
-    seen = arrays["frame"] if labelled is None else np.concatenate([np.asarray(labelled, np.int32), arrays["frame"]])
-    return Poses(names, points, **arrays, labelled=np.unique(seen).astype(np.int32), name=str(given.get("name", "")))
+    listed = _frames(given.get("labelled"))
+    return Poses(
+        names,
+        points,
+        **arrays,
+        labelled=np.unique(np.concatenate([listed, arrays["frame"]])),
+        repeated=np.unique(_frames(given.get("repeated"))),
+        name=str(given.get("name", "")),
+    )
 
 
 def no_poses(truth: Poses) -> Poses:
@@ -149,6 +164,12 @@ def _column(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
             "the poses", f"have {name} that are no {np.dtype(dtype)}", "whole numbers were expected", "round them"
         )
     return column
+
+
+def _frames(given: Any) -> Array:
+    """A list of frames, none where there is none."""
+    frames = np.zeros(0, np.int32) if given is None else np.asarray(given)
+    return _column("labelled", frames, (frames.size,), np.int32)
 
 
 def _chosen(frame: Array, first: int | None, stride: int) -> Array:
