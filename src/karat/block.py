@@ -98,7 +98,8 @@ def block_frames(frame_bytes: int) -> int:
 def measure_records(statistic: Statistic, records: Mapping[str, Any], context: Context) -> Rows:
     """The rows of a statistic of unit "element"."""
     given = {name: records[name] for name in statistic.fields()}
-    return element_rows(context.id, ALL, statistic.measure(**given, sample=context))
+    about = {"sample": context} if statistic.asks_for_sample() else {}
+    return element_rows(context.id, ALL, statistic.measure(**given, **about))
 
 
 @dataclass

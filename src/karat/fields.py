@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-OPTIONS: dict[str, str] = {}  # flags of single suites, which say what they set
+OPTIONS = {  # flags of single suites, which say what they set
+    "sigma": "pose: how far people place a keypoint apart, in sizes of the instance: one number for all nodes.",
+    "sigmas": 'pose: the same by node, a JSON file such as {"nose": 0.026, "tail": 0.05}.',
+    "match": "pose: compare whole instances (oks) or only their centres (centroid).",
+}
 
 FIELDS = {
     "pred": "Predictions: a folder of videos, of frame folders or of arrays, or one of these.",

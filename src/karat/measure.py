@@ -15,7 +15,7 @@ import numpy as np
 
 from karat.block import Block, Collected, Context, block_frames, measure_records
 from karat.cache import FrameCache
-from karat.errors import InputError, KaratError, told
+from karat.errors import Inapplicable, InputError, KaratError, told
 from karat.feed import Feed, size_of
 from karat.metric import Array, Statistic
 from karat.progress import unwatched
@@ -134,6 +134,8 @@ class _Measuring:
             if self._alive(statistic):
                 try:
                     measured.rows[statistic] = self._rows(statistic)
+                except Inapplicable as why:
+                    self.facts.setdefault("inapplicable", {})[statistic.identity()] = str(why)
                 except Exception as error:  # one bad sample costs one sample
                     self._fail(statistic.identity(), error)
         self.crew.advance(max((record.length for record in self.records.values()), default=0))

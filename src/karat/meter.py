@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.block import Block, Collected, Context, block_frames, measure_records
-from karat.errors import UsageError
+from karat.errors import Inapplicable, InputError, UsageError
 from karat.metric import Array, Metric, Statistic
 from karat.region import ALL
 from karat.rows import Rows, concatenate
@@ -36,6 +37,7 @@ class Meter:
         self._ids: list[str] = []
         self._numbered = 0
         self._parts: dict[Statistic, list[Rows]] = {metric.statistic: [] for metric in self.metrics}
+        self._inapplicable: dict[Statistic, dict[str, str]] = {statistic: {} for statistic in self._parts}
 
     def update(
         self, *, ids: Iterable[str] | None = None, masks: Mapping[str, Any] | None = None, **fields: Any
@@ -76,6 +78,8 @@ class Meter:
         self._ids += [names[name] for name in other._ids if names[name] not in own]
         for statistic, parts in other._parts.items():
             self._parts[statistic] += [part.named([names[name] for name in part.samples]) for part in parts]
+            reasons = {names[name]: why for name, why in other._inapplicable[statistic].items()}
+            self._inapplicable[statistic] = reasons | self._inapplicable[statistic]
 
     def gather(self) -> Meter:
         """One Meter with the samples of all processes of torch.distributed, by rank; the same in every process."""
@@ -83,11 +87,13 @@ class Meter:
         if distributed is None or not distributed.is_initialized():
             return self
         others: list[Any] = [None] * distributed.get_world_size()
-        distributed.all_gather_object(others, (self._ids, self._numbered, list(self._parts.values())))
+        own = (self._ids, self._numbered, list(self._parts.values()), list(self._inapplicable.values()))
+        distributed.all_gather_object(others, own)
         everything = Meter(*self.metrics, regions=self.regions)
-        for ids, numbered, parts in others:
+        for ids, numbered, parts, reasons in others:
             one = Meter(*self.metrics, regions=self.regions)
             one._ids, one._numbered, one._parts = ids, numbered, dict(zip(self._parts, parts, strict=True))
+            one._inapplicable = dict(zip(self._parts, reasons, strict=True))
             everything.merge(one)
         return everything
 
@@ -105,8 +111,11 @@ class Meter:
             return {}
         found: dict[str, Value] = {}
         for metric in self.metrics:
-            rows = concatenate(self._parts[metric.statistic])
-            for name, regions in over_dataset(metric, rows, samples).items():
+            rows, left_out = concatenate(self._parts[metric.statistic]), self._inapplicable[metric.statistic]
+            if len(left_out) == len(samples):
+                found |= dict.fromkeys(metric.scores, Value(math.nan, 0, 0, len(samples), 0))
+                continue
+            for name, regions in over_dataset(metric, rows, samples, inapplicable=left_out).items():
                 found |= {score_key(name, region): value for region, value in regions.items()}
         return found
 
@@ -129,8 +138,14 @@ class Meter:
                 raise UsageError(
                     f"{type(statistic).__name__} needs {' and '.join(lacking)}; given were {', '.join(clip)}."
                 )
-        rows = {one: measure_records(one, clip, context) for one in self._parts if one.unit == "element"}
-        if len(rows) < len(self._parts):
+        rows = {}
+        elements = [statistic for statistic in self._parts if statistic.unit == "element"]
+        for statistic in elements:
+            try:
+                rows[statistic] = measure_records(statistic, clip, context)
+            except Inapplicable as why:
+                self._inapplicable[statistic][name] = str(why)
+        if len(elements) < len(self._parts):
             pixels = {field: array for field, array in clip.items() if not self._record(field)}
             rows |= self._measure_pixels(context, pixels, masks)
         for statistic, part in rows.items():
@@ -174,6 +189,8 @@ def score_arrays(metric: Metric, fields: Mapping[str, Any], masks: Mapping[str, 
     clip = {name: meter._one(name, value) for name, value in fields.items()}
     if metric.statistic.unit == "element":
         meter._add("0", clip, {})
+        for why in meter._inapplicable[metric.statistic].values():
+            raise InputError(why)
         return meter.compute()
     weights = {name: _mask(as_array(mask), _frames(clip)) for name, mask in masks.items()}
     if _frames(clip) == 0:

@@ -78,6 +78,11 @@ def ratio(numerator: Array, denominator: Array) -> Array:
     return quotient
 
 
+def quotient(numerator: float, denominator: float) -> float:
+    """numerator / denominator of two numbers, NaN where the denominator is 0."""
+    return float(numerator) / float(denominator) if denominator else math.nan
+
+
 @dataclass(frozen=True)
 class Statistic:
     """Measures batches. `measure` names the fields it needs as arguments and returns columns (items, regions, *axes).
@@ -114,6 +119,10 @@ class Statistic:
         inputs = self.inputs()
         return tuple(dict.fromkeys(inputs[name].field if name in inputs else name for name in self.arguments()))
 
+    def asks_for_sample(self) -> bool:
+        """Whether `measure` wants to know which sample it is given."""
+        return "sample" in inspect.signature(self.measure).parameters
+
     def identity(self) -> str:
         """Class, parameters and derived inputs: everything of it that can change a number."""
         by = dict.fromkeys(_history(derived) for derived in self.inputs().values())
@@ -125,13 +134,14 @@ class Metric(Statistic):
     """A statistic and the scores that follow from its sums, combined up to `pool` and averaged above it.
 
     What does not add is scored from the rows themselves: `combine = "rows"`, pooled by sample or over the dataset.
-    Besides the scores it declares, `score` may return parts of them, named `score@kind:part`.
+    Besides the scores it declares, `score` may return parts of them, named `score@kind:part`; `parts` says which kinds.
     """
 
     pool: Pool = "sample"
 
     combine: ClassVar[Literal["sum", "rows"]] = "sum"
     scores: ClassVar[Mapping[str, Score]] = {}
+    parts: ClassVar[Mapping[str, str]] = {}  # kind of part -> what it is
     aliases: ClassVar[tuple[str, ...]] = ()
     exempt: ClassVar[Mapping[str, str]] = {}  # a law of the contract that cannot hold by nature -> the reason
     score: ClassVar[Callable[..., Mapping[str, Any]]]

@@ -62,8 +62,7 @@ def prepare(
     """
     chosen = load(suite) if isinstance(suite, str) else suite
     options = {name: fields.pop(name) for name in chosen.options if name in fields}
-    settings = {**_option_settings(chosen, options), **(settings or {})}
-    metrics = None if metrics is None else list(metrics)
+    metrics = _selected(chosen, options) if metrics is None else list(metrics)
     reading = {
         "first": frames,
         "stride": stride,
@@ -71,7 +70,7 @@ def prepare(
         "on_size": on_size,
         "value_range": value_range,
     }
-    wanted, how = chosen.under(protocol, metrics, settings, reading)
+    wanted, how = chosen.under(protocol, metrics, settings, reading, _option_settings(chosen, options))
     given = {name for name, value in fields.items() if value is not None}
     absent = [name for name in chosen.required if name not in given]
     if absent:
@@ -140,6 +139,17 @@ def _option_settings(suite: Suite, options: Mapping[str, Any]) -> dict[str, Any]
         if value is not None:
             settings |= dict.fromkeys(suite.options[name].sets, suite.options[name].read(value))
     return settings
+
+
+def _selected(suite: Suite, options: Mapping[str, Any]) -> list[str | Metric] | None:
+    """The metrics that the suite's own options choose; None where they choose none."""
+    for name, value in options.items():
+        choices = suite.options[name].selects
+        if choices and value is not None:
+            if value not in choices:
+                raise UsageError(f"--{name.replace('_', '-')} is one of {', '.join(choices)}, not {value!r}.")
+            return list(choices[value])
+    return None
 
 
 def _flags(names: Iterable[str]) -> str:

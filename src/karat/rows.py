@@ -69,7 +69,8 @@ class Rows:
         """The rows of the given samples, re-coded so that sample i is `samples[i]`."""
         place = {name: code for code, name in enumerate(samples)}
         codes = np.array([place.get(name, -1) for name in self.samples], np.int32)
-        kept = self if not len(self) else self.take(np.flatnonzero(codes[self.sample] >= 0))
+        chosen = codes[self.sample] >= 0 if len(self) else np.zeros(0, bool)
+        kept = self if chosen.all() else self.take(np.flatnonzero(chosen))
         return replace(kept, samples=tuple(samples), sample=codes[kept.sample] if len(kept) else kept.sample)
 
 
@@ -95,7 +96,7 @@ def element_rows(sample: str, region: str, elements: Elements) -> Rows:
     zeros, items = np.zeros(count, np.int32), np.arange(count, dtype=np.int32)
     frames = np.asarray(elements.frame, np.int32)
     rows = Rows((sample,), (region,), zeros, frames, items, zeros, dict(elements.columns), elements.labels)
-    return rows.take(np.argsort(frames, kind="stable"))
+    return rows if (frames[1:] >= frames[:-1]).all() else rows.take(np.argsort(frames, kind="stable"))
 
 
 def _grid(sample: str, regions: Sequence[str], columns: Mapping[str, Array], frame: Codes | None) -> Rows:
@@ -116,6 +117,8 @@ def concatenate(parts: Iterable[Rows]) -> Rows:
     present = [part for part in every if len(part)] or every[:1]
     if not present:
         return empty()
+    if len(every) == 1 and len(every[0].samples) == 1 and _in_order(every[0]):
+        return every[0]
     samples = tuple(sorted({name for part in every for name in part.samples}))
     regions = tuple(dict.fromkeys(name for part in present for name in part.regions))
     of_sample, of_region = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(regions)}
@@ -130,6 +133,15 @@ def concatenate(parts: Iterable[Rows]) -> Rows:
     for key in key_columns:
         same &= key[order[1:]] == key[order[:-1]]
     return joined.take(order[np.concatenate(([True], ~same))] if len(order) else order)
+
+
+def _in_order(rows: Rows) -> bool:
+    """Whether rows of one sample are in key order, no key twice."""
+    frame, item, region = (key.astype(np.int64) for key in rows.keys()[1:])
+    later = (frame[1:] > frame[:-1]) | (
+        (frame[1:] == frame[:-1]) & ((item[1:] > item[:-1]) | ((item[1:] == item[:-1]) & (region[1:] > region[:-1])))
+    )
+    return bool(later.all())
 
 
 def _same_labels(parts: Sequence[Rows]) -> tuple[str, ...]:

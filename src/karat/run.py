@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -133,11 +133,14 @@ class Run:
         """Every score of every region (`score@region`, the whole frame plain) over the dataset."""
         found: dict[str, Value] = {}
         for metric, rows, failed in self._each():
+            inapplicable = self._inapplicable(metric)
+            if inapplicable and len(inapplicable) + len(failed) == len(self.samples):
+                continue  # a note says why
             if len(failed) == len(self.samples):
                 regions = self.identity.regions_of(metric.statistic)
                 values = {name: dict.fromkeys(regions, _nothing(len(failed))) for name in metric.scores}
             else:
-                values = over_dataset(metric, rows, self.samples, failed)
+                values = over_dataset(metric, rows, self.samples, failed, inapplicable=inapplicable)
             for name, by_region in values.items():
                 found |= {score_key(name, region): value for region, value in by_region.items()}
         return found
@@ -147,7 +150,7 @@ class Run:
         """{sample: {score: value}}; NaN is undefined, a score whose sample failed is absent."""
         found: dict[str, dict[str, float]] = {name: {} for name in self.samples}
         for metric, rows, failed in self._each():
-            alive = [name for name in self.samples if name not in failed]
+            alive = self._alive(metric, failed)
             for name, scored in (by_sample(metric, rows, alive) if alive else {}).items():
                 for sample, values in zip(alive, scored.value.tolist(), strict=True):
                     found[sample] |= {score_key(name, r): value for r, value in zip(rows.regions, values, strict=True)}
@@ -170,7 +173,7 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers must know."""
-        return [*self.notes_before, *self._facts(), *self._undefined(), *self._failed()]
+        return [*self.notes_before, *self._facts(), *self._excluded(), *self._undefined(), *self._failed()]
 
     def plain(self) -> dict[str, Any]:
         """The scores as strict JSON: the same bytes for the same inputs."""
@@ -201,6 +204,28 @@ class Run:
             failed = {failure.sample for failure in self.failures if failure.field in blamed}
             yield metric, self.rows[name_of[statistic]], failed | (set(self.samples) - set(self.measured))
 
+    def _inapplicable(self, metric: Metric) -> dict[str, str]:
+        """The samples that the metric says nothing about, and why."""
+        identity = metric.statistic.identity()
+        why = {
+            name: self.measured[name].facts.get("inapplicable", {}) for name in self.samples if name in self.measured
+        }
+        return {name: reasons[identity] for name, reasons in why.items() if identity in reasons}
+
+    def _alive(self, metric: Metric, failed: Collection[str]) -> list[str]:
+        """The samples whose rows are scored."""
+        inapplicable = self._inapplicable(metric)
+        return [name for name in self.samples if name not in failed and name not in inapplicable]
+
+    def _excluded(self) -> Iterator[str]:
+        for statistic in self.identity.statistics.values():
+            scorers = [metric for metric in self.identity.metrics if metric.statistic == statistic]
+            reasons = self._inapplicable(scorers[0])
+            if reasons:
+                names = ", ".join(snake(type(metric).__name__) for metric in scorers)
+                said = f"{names}: {_count(len(reasons), 'sample')} left out"
+                yield f"{said}, the first is {next(iter(reasons))}: {next(iter(reasons.values()))}"
+
     def _facts(self) -> Iterator[str]:
         facts = [self.measured[name].facts for name in self.samples if name in self.measured]
         cut = sum("truncated" in one for one in facts)
@@ -218,7 +243,7 @@ class Run:
 
     def _undefined(self) -> Iterator[str]:
         for metric, rows, failed in self._each():
-            alive = [name for name in self.samples if name not in failed]
+            alive = self._alive(metric, failed)
             if metric.pool != "frame" or not alive:
                 continue
             for name, scored in by_sample(metric, rows, alive).items():

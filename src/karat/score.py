@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -98,15 +98,24 @@ def over_dataset(
     samples: Sequence[str],
     failed: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
+    inapplicable: Collection[str] = (),
 ) -> dict[str, dict[str, Value]]:
-    """{score: {region: value}} over `samples`; `weights` says how often each sample counts (default: once)."""
-    alive = [name for name in samples if name not in failed]
+    """{score: {region: value}} over `samples`; `weights` says how often each sample counts (default: once).
+
+    Samples that failed are counted as that, those that the metric says nothing about as excluded.
+    """
+    alive = [name for name in samples if name not in failed and name not in inapplicable]
     times = np.array([(weights or {}).get(name, 1) for name in alive]).reshape(-1, 1)
     each = by_sample(metric, rows, alive)
-    pooled = _pooled(metric, rows.of(alive), times) if metric.pool == "dataset" else {}
+    pooled: Mapping[str, Array] = {}
+    if metric.pool == "dataset":
+        alone = len(alive) == 1 and times[0, 0] == 1  # the dataset's rows are the sample's
+        pooled = {name: s.value[0] for name, s in each.items()} if alone else _pooled(metric, rows.of(alive), times)
     return {
         name: {
-            region: _value(scored, column, times, len(failed), pooled[name][column] if pooled else None)
+            region: _value(
+                scored, column, times, (len(inapplicable), len(failed)), pooled[name][column] if pooled else None
+            )
             for column, region in enumerate(rows.regions)
         }
         for name, scored in each.items()
@@ -127,11 +136,7 @@ def _pooled(metric: Metric, rows: Rows, times: Array) -> dict[str, Array]:
 
 def _each_by_itself(metric: Metric, rows: Rows, group: Array, count: int) -> dict[str, Weighted]:
     """The scores of every group's rows, in key order; a part that a group lacks is undefined there."""
-    order = np.argsort(group, kind="stable")
-    cuts = np.searchsorted(group[order], np.arange(count + 1))
-    one_by_one = [
-        metric.score(Sums(rows.take(order[start:stop]).columns, rows.labels)) for start, stop in pairwise(cuts)
-    ]
+    one_by_one = [metric.score(Sums(part.columns, rows.labels)) for part in _split(rows, group, count)]
     names = dict.fromkeys(name for scores in one_by_one for name in scores)
     each = {name: [_weighted(scores.get(name, math.nan)) for scores in one_by_one] for name in names}
     return {
@@ -140,7 +145,18 @@ def _each_by_itself(metric: Metric, rows: Rows, group: Array, count: int) -> dic
     }
 
 
-def _value(scored: Scored, column: int, times: Array, failed: int, pooled: float | None) -> Value:
+def _split(rows: Rows, group: Array, count: int) -> Iterator[Rows]:
+    """The rows of each of `count` groups, in key order."""
+    if count == 1:
+        yield rows
+        return
+    order = np.argsort(group, kind="stable")
+    cuts = np.searchsorted(group[order], np.arange(count + 1))
+    yield from (rows.take(order[start:stop]) for start, stop in pairwise(cuts))
+
+
+def _value(scored: Scored, column: int, times: Array, out: tuple[int, int], pooled: float | None) -> Value:
+    """One score of one region; `out` says how many samples were inapplicable, and how many failed."""
     value, weight = scored.value[:, [column]], scored.weight[:, [column]]
     present, kept = times > 0, weight != 0
     defined = present & kept & ~np.isnan(value)
@@ -151,7 +167,7 @@ def _value(scored: Scored, column: int, times: Array, failed: int, pooled: float
         mean = float(total[0, 0] / share[0, 0]) if defined.any() else math.nan
     undefined, excluded = present & kept & ~defined, present & ~kept
     n, n_undefined, n_excluded = (int(np.sum(times[which])) for which in (defined, undefined, excluded))
-    return Value(mean if pooled is None else float(pooled), n, n_undefined, n_excluded, failed)
+    return Value(mean if pooled is None else float(pooled), n, n_undefined, n_excluded + out[0], out[1])
 
 
 def _scored(metric: Metric, sums: Sums) -> dict[str, Weighted]:

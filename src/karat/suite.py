@@ -57,10 +57,14 @@ def literal(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Option:
-    """A flag of the suite's own: `sets` are the parameters (metric.field) that it gives, `read` makes their value."""
+    """A flag of the suite's own: `sets` are the parameters (metric.field) that it gives, `read` makes their value.
 
-    sets: tuple[str, ...]
+    selects: for each value of a flag that sets nothing, the metrics that are evaluated.
+    """
+
+    sets: tuple[str, ...] = ()
     read: Callable[[Any], Any] = lambda value: literal(value) if isinstance(value, str) else value
+    selects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,12 @@ class Suite:
         metrics: Iterable[str | Metric] | None = None,
         settings: Mapping[str, Any] | None = None,
         reading: Mapping[str, Any] | None = None,
+        offered: Mapping[str, Any] | None = None,
     ) -> tuple[tuple[Metric, ...], Reading]:
-        """The metrics and the reading of a protocol, with a user's own choice of metrics, fields and reading."""
+        """The metrics and the reading of a protocol, with a user's own choice of metrics, fields and reading.
+
+        `offered` are settings too, which apply to those that are evaluated.
+        """
         if protocol not in self.protocols:
             raise UsageError(f"{self.name} has no protocol {protocol!r}; it has {', '.join(self.protocols)}.")
         chosen = self.protocols[protocol]
@@ -105,7 +113,9 @@ class Suite:
         plain = tuple(
             metric.metric if isinstance(metric, _Given) else overridden(metric, chosen.metrics) for metric in wanted
         )
-        for key, value in (settings or {}).items():
+        evaluated = {snake(type(one).__name__) for metric in plain for one in (metric, metric.statistic)}
+        fitting = {key: value for key, value in (offered or {}).items() if key.partition(".")[0] in evaluated}
+        for key, value in {**fitting, **(settings or {})}.items():
             plain = _set(plain, key, value)
         own = {name: value for name, value in (reading or {}).items() if value is not None}
         return _distinct(plain), replace(self.reading, **{**chosen.reading, **own})

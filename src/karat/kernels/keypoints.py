@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import InputError, told
+
 Array = NDArray[Any]
 EPS = float(np.spacing(1.0))
 CHUNK = 1 << 18  # numbers that are looked at at once: they stay in the cache
+BOXES = 1 << 11  # instances, likewise
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,15 @@ def extent(points: Array) -> Array:
 
 def box_of(points: Array) -> tuple[Array, Array]:
     """The least corner and the size of the bounding boxes of visible nodes; NaN where no node is visible."""
-    low, high = np.fmin.reduce(points, axis=-2), np.fmax.reduce(points, axis=-2)
-    return low, high - low
+    flat = points.reshape(-1, *points.shape[-2:])
+    low, high = np.full((2, len(flat), points.shape[-1]), np.nan)
+    for start in range(0, len(flat), BOXES):
+        some = slice(start, start + BOXES)
+        for node in range(points.shape[-2]):  # faster than a reduction over a short axis
+            np.fmin(low[some], flat[some, node], out=low[some])
+            np.fmax(high[some], flat[some, node], out=high[some])
+    shape = (*points.shape[:-2], points.shape[-1])
+    return low.reshape(shape), (high - low).reshape(shape)
 
 
 def squared_distances(truth: Array, pred: Array) -> Array:
@@ -108,3 +118,72 @@ def greedy(similarity: Array, above: float) -> Array:
         matched[takes, turn] = best[takes]
         free[rows[takes], :, best[takes]] = -np.inf
     return matched
+
+
+def greedy_by_threshold(
+    similarity: Array, ignored: Array, crowd: Array, thresholds: tuple[float, ...]
+) -> tuple[Array, Array]:
+    """As COCO assigns: for each threshold anew, each prediction in turn takes the free truth that is most similar, of
+    those that are at least as similar as the threshold; one that is to be ignored only where there is no other, and a
+    crowd again and again. Of equal ones the last.
+
+    similarity: (F, P, T), NaN is no candidate.  ignored, crowd: (F, T).  Returns (F, P, thresholds) twice: whether a
+    truth was found, and whether it is one to be ignored.
+    """
+    frames, preds, truths = similarity.shape
+    found, passed = np.zeros((2, frames, preds, len(thresholds)), bool)
+    if not truths:
+        return found, passed
+    rows, last = np.arange(frames), truths - 1
+    for place, threshold in enumerate(thresholds):
+        free = np.where(similarity >= min(threshold, 1 - 1e-10), similarity, -np.inf)
+        for turn in range(preds):
+            for kind in (~ignored, ignored):
+                own = np.where(kind, free[:, turn], -np.inf)
+                best = last - own[:, ::-1].argmax(axis=1)
+                takes = (own[rows, best] > -np.inf) & ~found[:, turn, place]
+                found[:, turn, place] |= takes
+                passed[:, turn, place] |= takes & ignored[rows, best]
+                gone = takes & ~crowd[rows, best]
+                free[rows[gone], :, best[gone]] = -np.inf
+    return found, passed
+
+
+def per_node(sigma: float | tuple[Any, ...], nodes: tuple[str, ...], count: int) -> Array:
+    """One sigma a node: the same for all, in the order of the nodes, or by their names."""
+    if isinstance(sigma, float):
+        return np.full(count, sigma)
+    if sigma and isinstance(sigma[0], tuple):
+        named = dict(sigma)
+        if set(named) != set(nodes):
+            raise InputError(
+                f"the sigmas are of {told(', '.join(named))} and the nodes are {told(', '.join(nodes) or 'not named')}"
+                ": give one sigma for each node."
+            )
+        return np.array([named[node] for node in nodes])
+    if len(sigma) != count:
+        raise InputError(f"there are {len(sigma)} sigmas for {count} nodes: give one for each node, or one for all.")
+    return np.array(sigma, np.float64)
+
+
+def areas(size: Array, given: Array, scale: str | float) -> Array:
+    """What similarities of true instances of a visible extent (n, D) are scaled by: a number, the area that was `given`
+    (the box where none was), the area of the box of the visible nodes, or the median of those boxes."""
+    if isinstance(scale, float):
+        return np.full(len(size), scale)
+    if size.shape[1] > 2 and not (scale == "given" and not np.isnan(given).any()):
+        raise InputError("the points have three coordinates, whose box has no area: give the scale as a number.")
+    boxes = np.prod(size, axis=1)
+    if scale == "given":
+        return np.where(np.isnan(given), boxes, given)
+    known = boxes[~np.isnan(boxes)]
+    return np.full(len(boxes), np.median(known)) if scale == "median" and len(known) else boxes
+
+
+def counts_within(distance: Array, limits: Sequence[float], inclusive: bool) -> Array:
+    """How many distances (n, K) of each node are within each of the rising limits, (K, limits); NaN is within none."""
+    nodes, size = distance.shape[1], len(limits) + 1
+    place = np.searchsorted(np.array(limits), distance, side="left" if inclusive else "right")  # NaN sorts last
+    bins = np.bincount((place + np.arange(nodes) * size).ravel(), minlength=nodes * size).reshape(nodes, size)
+    counts: Array = bins[:, :-1].cumsum(axis=1)
+    return counts

@@ -70,7 +70,9 @@ class Poses:
         state = hashlib.sha256(repr(self.nodes).encode())
         for name in (*_OF_INSTANCES, "labelled", "repeated"):
             array = np.ascontiguousarray(getattr(self, name))
-            state.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+            state.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+            given = array.size and not (array.dtype.kind == "f" and np.isnan(array).all())
+            state.update(array.data if given else b"none")
         return state.hexdigest()
 
     def open(self) -> Poses:
@@ -78,7 +80,10 @@ class Poses:
         return self
 
     def ordered_as(self, truth: Poses) -> Poses:
-        """The same instances with their nodes in the order of the truth's, by name where both have names."""
+        """The same instances with their nodes in the order of the truth's, by name where both have names; nothing has
+        no skeleton of its own."""
+        if not len(self):
+            return replace(no_poses(truth), labelled=self.labelled, repeated=self.repeated, name=self.name)
         if self.points.shape[1] != truth.points.shape[1] or set(self.nodes) != set(truth.nodes):
             raise InputError(
                 f"The prediction's skeleton has {_listed(self)} and the truth's has {_listed(truth)}: evaluate "
@@ -96,7 +101,8 @@ _GIVEN = {field.name for field in fields(Poses)}
 
 
 def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
-    """Checked poses from arrays; what is not given is absent, and labelled are the frames that have an instance."""
+    """Checked poses from arrays; what is not given is absent. Labelled are also the frames that have an instance, and
+    repeated also those that are listed as labelled more than once."""
     for name in given:
         if name not in _GIVEN:
             raise refusal(
@@ -124,7 +130,7 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
         else _column(name, value, shape, dtype)
         for name, (shape, dtype, filling) in shapes.items()
     }
-    names = tuple(map(str, given.get("nodes") or ()))
+    names = () if given.get("nodes") is None else tuple(map(str, given["nodes"]))
     if names and (len(names) != nodes or len(set(names)) != nodes):
         raise refusal(
             "the skeleton",
@@ -132,13 +138,13 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
             "one name a node, each once, was expected",
             "name the nodes",
         )
-    listed = _frames(given.get("labelled"))
+    listed, times = np.unique(_frames("labelled", given.get("labelled")), return_counts=True)
     return Poses(
         names,
         points,
         **arrays,
         labelled=np.unique(np.concatenate([listed, arrays["frame"]])),
-        repeated=np.unique(_frames(given.get("repeated"))),
+        repeated=np.union1d(listed[times > 1], _frames("repeated", given.get("repeated"))),
         name=str(given.get("name", "")),
     )
 
@@ -147,6 +153,13 @@ def no_poses(truth: Poses) -> Poses:
     """The prediction of nothing beside a truth."""
     points = np.zeros((0, *truth.points.shape[1:]))
     return make_poses(points, np.zeros(0, np.int32), nodes=truth.nodes, name=truth.name)
+
+
+def grouped(of: Array, among: Array) -> list[Array]:
+    """For each of the rising `among` where it is in `of`, in order."""
+    order = np.argsort(of, kind="stable")
+    ends = np.searchsorted(of[order], among, side="right")
+    return [order[start:end] for start, end in zip(np.searchsorted(of[order], among), ends, strict=True)]
 
 
 def _column(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -158,7 +171,8 @@ def _column(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
             f"numbers of shape {shape} were expected",
             "give one entry an instance",
         )
-    column: Array = array.astype(dtype)
+    with np.errstate(invalid="ignore"):
+        column: Array = array.astype(dtype)
     if not np.array_equal(column, array, equal_nan=column.dtype.kind == "f"):
         raise refusal(
             "the poses", f"have {name} that are no {np.dtype(dtype)}", "whole numbers were expected", "round them"
@@ -166,10 +180,10 @@ def _column(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     return column
 
 
-def _frames(given: Any) -> Array:
+def _frames(name: str, given: Any) -> Array:
     """A list of frames, none where there is none."""
-    frames = np.zeros(0, np.int32) if given is None else np.asarray(given)
-    return _column("labelled", frames, (frames.size,), np.int32)
+    frames = np.asarray(() if given is None else given)
+    return _column(name, frames if frames.size else np.zeros(0, np.int32), (frames.size,), np.int32)
 
 
 def _chosen(frame: Array, first: int | None, stride: int) -> Array:

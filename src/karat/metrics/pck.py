@@ -1,0 +1,58 @@
+"""Percentage of correct keypoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from karat.kernels.keypoints import counts_within
+from karat.metric import Array, Metric, Score, Sums, ratio
+from karat.metrics.distance import mean
+from karat.metrics.matches import Matches, paired
+
+
+@dataclass(frozen=True)
+class PCK(Metric):
+    """Share of the keypoints of matched pairs that lie within 1, 2, ... 10 px of the truth (`inclusive`: exactly that
+    far is within). A node that is not predicted is wrong.
+
+    denominator="visible": of the nodes that are visible in the truth; "all": of all, so that what is not labelled is
+    wrong too, as published code has it. mPCK@node is the mean over `thresholds`; mPCK the mean over nodes;
+    PCK@5 and PCK@10 are over all nodes at once. The rows keep the distance of every node, from which each PCK follows.
+    Yang & Ramanan 2013, doi:10.1109/TPAMI.2012.261.
+    """
+
+    of: Matches = Matches()
+    thresholds: tuple[float, ...] = tuple(float(px) for px in range(1, 11))
+    inclusive: bool = True
+    denominator: Literal["visible", "all"] = "visible"
+    pool: Literal["dataset"] = "dataset"
+
+    combine: ClassVar = "rows"
+    scores: ClassVar = {
+        "mPCK": Score("higher", (0, 1), 1, "mean over thresholds and nodes"),
+        "PCK@5": Score("higher", (0, 1), 1, "within 5 px"),
+        "PCK@10": Score("higher", (0, 1), 1, "within 10 px"),
+    }
+    parts: ClassVar = {"node": "mPCK of each node (mPCK part)", "px": "PCK at each threshold"}
+    aliases: ClassVar = ("mPCK_part", "pck_metrics.mPCK", "pck_metrics.PCK@5", "pck_metrics.PCK@10")
+
+    def score(self, s: Sums) -> dict[str, float]:
+        pairs = paired(s)
+        asked = sorted({*self.thresholds, 5.0, 10.0})
+        right = counts_within(s.distance[pairs], asked, self.inclusive)
+        possible = (
+            s.truth_seen[pairs].sum(axis=0) if self.denominator == "visible" else np.full(len(s.labels), pairs.sum())
+        )
+        of_node = ratio(right, possible[:, None])
+        at = dict(zip(asked, ratio(right.sum(axis=0), possible.sum()).tolist(), strict=True))
+        part = of_node[:, [asked.index(px) for px in self.thresholds]].mean(axis=1)
+        return {
+            "mPCK": mean(part[~np.isnan(part)]),
+            "PCK@5": at[5.0],
+            "PCK@10": at[10.0],
+            **{f"PCK@px:{px:g}": at[px] for px in self.thresholds},
+            **{f"mPCK@node:{name}": value for name, value in zip(s.labels, part.tolist(), strict=True)},
+        }
