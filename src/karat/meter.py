@@ -63,7 +63,8 @@ class Meter:
         for i, name in enumerate(names):
             if name not in seen:
                 clip = {field: self._one(field, array[i]) for field, array in arrays.items()}
-                self._add(name, clip, {region: _mask(mask[i], _frames(clip)) for region, mask in weights.items()})
+                frames = _frames(self._pixels(clip))
+                self._add(name, clip, {region: _mask(mask[i], frames) for region, mask in weights.items()})
                 seen.add(name)
 
     def merge(self, other: Meter) -> None:
@@ -146,8 +147,7 @@ class Meter:
             except Inapplicable as why:
                 self._inapplicable[statistic][name] = str(why)
         if len(elements) < len(self._parts):
-            pixels = {field: array for field, array in clip.items() if not self._record(field)}
-            rows |= self._measure_pixels(context, pixels, masks)
+            rows |= self._measure_pixels(context, self._pixels(clip), masks)
         for statistic, part in rows.items():
             self._parts[statistic].append(part)
         self._ids.append(name)
@@ -168,6 +168,9 @@ class Meter:
             for statistic, parts in collected.items():
                 parts.add(block, block.measure(statistic))
         return {statistic: parts.rows(context) for statistic, parts in collected.items() if parts.parts}
+
+    def _pixels(self, clip: Mapping[str, Any]) -> dict[str, Array]:
+        return {field: array for field, array in clip.items() if not self._record(field)}
 
     def _record(self, field: str) -> str:
         """The kind of the records that a field holds; nothing for pixels."""

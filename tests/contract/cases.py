@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contract.inputs import Array, build
+from contract.inputs import build
 
 from karat.metric import Metric, metrics, snake
 from karat.suite import changing
@@ -37,7 +37,7 @@ class Case:
 
     def score(self, kind: type[Metric]) -> dict[str, float]:
         """What the metric says."""
-        fields: dict[str, Array] = {}
+        fields: dict[str, Any] = {}
         for name, given in sorted(self.inputs.items(), key=lambda item: "same" in item[1]):
             fields[name] = build(given, fields)
         regions = {name: build(given, fields) for name, given in self.regions.items()}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from contract.inputs import Array, Sample, kind
+from contract.inputs import Array, Sample, kind, stacked
 
-from karat.block import Block, Collected, Context
+from karat.block import Block, Collected, Context, measure_records
 from karat.evaluation import evaluate
 from karat.meter import Meter
 from karat.metric import Metric
@@ -57,6 +57,8 @@ def measured(metric: Metric, sample: Sample, step: int, masks: Mapping[str, Arra
     """The rows of one sample, cut into blocks of `step` frames."""
     regions = {MASK: sample.mask} if masks is None else masks
     context = Context(sample.id)
+    if metric.statistic.unit == "element":  # records are given whole
+        return measure_records(metric.statistic, sample.fields, context)
     collected = Collected(metric.statistic)
     for first in range(0, len(sample.mask), step):
         fields = {name: array[first : first + step] for name, array in sample.fields.items()}
@@ -80,7 +82,7 @@ def metered(metric: Metric, samples: Iterable[Sample]) -> Meter:
     """A Meter that was given the samples one by one."""
     meter = Meter(metric, regions=(MASK,))
     for sample in samples:
-        fields = {name: array[None] for name, array in sample.fields.items()}
+        fields = {name: stacked([field]) for name, field in sample.fields.items()}
         meter.update(ids=[sample.id], masks={MASK: sample.mask[None]}, **fields)
     return meter
 
@@ -93,7 +95,7 @@ def evaluated(
     suite = Suite(
         name="contract",
         title="One metric",
-        fields={name: kind(name).source for name in names},
+        fields={name: kind(name, metric).source for name in names},
         required=names,
         truth=names[-1],
         metrics=(metric,),

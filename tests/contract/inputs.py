@@ -1,16 +1,18 @@
-"""Inputs of the contract: arrays as cases spell them, and example samples for any metric, by the kind of its fields."""
+"""Inputs of the contract: as cases spell them, and example samples for any metric, by the kind of its fields."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.metric import Metric
+from karat.sources.kinds import RECORDS
+from karat.sources.poses import Poses, make_poses
 
 Array = NDArray[Any]
 FRAMES, HEIGHT, WIDTH = 3, 24, 32
@@ -19,15 +21,25 @@ LEVELS = (0.0, 0.2, 0.6)  # how bad a prediction is: not at all, somewhat, very
 
 @dataclass(frozen=True)
 class Sample:
-    """Fields with frames on axis 0, and a foreground mask of the same frames."""
+    """Fields with frames on axis 0, or records, and a foreground mask of the same frames."""
 
     id: str
-    fields: Mapping[str, Array]
+    fields: Mapping[str, Any]
     mask: NDArray[np.bool_]
 
     def cut(self, frames: int) -> Sample:
         """The first frames."""
-        return Sample(self.id, {name: array[:frames] for name, array in self.fields.items()}, self.mask[:frames])
+        cut = {name: _first(field, frames) for name, field in self.fields.items()}
+        return Sample(self.id, cut, self.mask[:frames])
+
+
+def _first(field: Any, frames: int) -> Any:
+    return field[:frames] if isinstance(field, np.ndarray) else field.select(frames, 1)
+
+
+def stacked(values: list[Any]) -> Any:
+    """A batch: one array with an axis of samples, or a list of records."""
+    return np.stack(values) if isinstance(values[0], np.ndarray) else values
 
 
 @dataclass(frozen=True)
@@ -35,8 +47,8 @@ class Kind:
     """A kind of field: the suite's name of it, its truth, and a prediction that is `level` away from that truth."""
 
     source: str
-    truth: Callable[[np.random.Generator], Array]
-    worse: Callable[[Array, float, np.random.Generator], Array]
+    truth: Callable[[np.random.Generator], Any]
+    worse: Callable[[Any, float, np.random.Generator], Any]
 
 
 def _scene(rng: np.random.Generator) -> Array:
@@ -80,18 +92,63 @@ def _moved(labels: Array, level: float, rng: np.random.Generator) -> Array:
     return np.where(rng.random(labels.shape) < (1 - level) ** 3, moved, 0)
 
 
+NODES = ("nose", "left_shoulder", "right_hip", "tail")
+ANIMALS = 3
+
+
+def _animals(rng: np.random.Generator) -> Poses:
+    """Animals that walk apart from each other, with tracks; one node of each is not labelled in some frame."""
+    start = np.array([[100.0, 120], [300, 150], [220, 400]]) + rng.uniform(-9, 9, (ANIMALS, 2))
+    body = np.array([[0.0, -30], [-15, -5], [15, 15], [4, 40]])
+    steps = np.arange(FRAMES)[:, None, None, None] * rng.uniform(-4, 4, (ANIMALS, 1, 2))
+    points = start[:, None] + body + steps + rng.uniform(-3, 3, (FRAMES, ANIMALS, len(NODES), 2))
+    for animal in range(ANIMALS):
+        points[animal % FRAMES, animal, animal] = np.nan
+    frame, track = np.repeat(np.arange(FRAMES), ANIMALS), np.tile(np.arange(ANIMALS), FRAMES)
+    area = rng.uniform(2000, 4000, FRAMES * ANIMALS)
+    return make_poses(points.reshape(-1, len(NODES), 2), frame, nodes=NODES, track=track, area=area)
+
+
+def _lost(truth: Poses, level: float, rng: np.random.Generator) -> Poses:
+    """Jitter, missed nodes and instances, false ones, exchanged tracks."""
+    unseen = np.isnan(truth.points).any(axis=2, keepdims=True) & (rng.random((*truth.points.shape[:2], 1)) < 2 * level)
+    placed = np.where(unseen, np.nanmean(truth.points, axis=1, keepdims=True), truth.points)
+    points = placed + 12 * level * rng.standard_normal(truth.points.shape)
+    points[rng.random(points.shape[:2]) < level / 2] = np.nan
+    far = np.flatnonzero(rng.random(len(points)) < level)
+    points = np.concatenate([points, 500 + truth.points[far]])
+    frame = np.concatenate([truth.frame, truth.frame[far]])
+    track = np.concatenate([truth.track, truth.track[far] + ANIMALS])
+    swap = (frame == FRAMES - 1) & (level > 0) & (track < 2)
+    track = np.where(swap, 1 - track, track)
+    score = np.concatenate([rng.uniform(0.5, 1, len(truth)) - level * 0.2, rng.uniform(0.3, 0.9, len(far))])
+    kept = np.flatnonzero(rng.random(len(points)) >= level / 3)
+    confidence = rng.uniform(0.4, 1, points.shape[:2])
+    return make_poses(
+        points[kept],
+        frame[kept],
+        nodes=NODES,
+        track=track[kept],
+        score=score[kept],
+        confidence=confidence[kept],
+        labelled=truth.labelled,
+    )
+
+
 KINDS = {
-    "": Kind("frames", _scene, _noisy),
+    "frames": Kind("frames", _scene, _noisy),
     "_depth": Kind("depth", _relief, _warped),
     "_segments": Kind("segments", _patches, _moved),
+    "poses": Kind("poses", _animals, _lost),
 }
 
 
-def kind(field: str) -> Kind:
-    """The kind of a field, by what follows `pred` or `truth` in its name."""
+def kind(field: str, metric: Metric) -> Kind:
+    """The kind of a metric's field: its record, or what follows `pred` or `truth` in its name."""
     ending = field.removeprefix("pred").removeprefix("truth")
-    assert ending in KINDS, f"the contract has no example of {field!r}: add its kind to KINDS in {__file__}"
-    return KINDS[ending]
+    name = metric.statistic.record or ending or "frames"
+    assert name in KINDS, f"the contract has no example of {field!r}: add its kind to KINDS in {__file__}"
+    return KINDS[name]
 
 
 def example(metric: Metric, seed: int = 0, samples: int = 3, level: float = LEVELS[1]) -> list[Sample]:
@@ -104,8 +161,9 @@ def _sample(metric: Metric, seed: int, number: int, level: float) -> Sample:
     for name in metric.statistic.fields():
         ending = name.removeprefix("pred").removeprefix("truth")
         key = (seed, number, *ending.encode())
-        truth = kind(name).truth(np.random.default_rng(key))
-        fields[name] = kind(name).worse(truth, level, np.random.default_rng((1, *key))) if _predicted(name) else truth
+        own = kind(name, metric)
+        truth = own.truth(np.random.default_rng(key))
+        fields[name] = own.worse(truth, level, np.random.default_rng((1, *key))) if _predicted(name) else truth
     mask = np.zeros((FRAMES, HEIGHT, WIDTH), bool)
     mask[:, 2:18, 3 + number : 21] = True
     return Sample("abcdefgh"[number], fields, mask)
@@ -115,27 +173,41 @@ def _predicted(field: str) -> bool:
     return field.startswith("pred")
 
 
-def constant(metric: Metric) -> Iterator[Mapping[str, Array]]:
+def constant(metric: Metric) -> Iterator[Mapping[str, Any]]:
     """Fields without any structure: everything the least, and everything something else."""
     shapes = _sample(metric, 0, 0, 0.0).fields
     for value in (0, 7):
-        yield {name: np.full_like(array, value) for name, array in shapes.items()}
+        yield {name: _filled(field, value) for name, field in shapes.items()}
 
 
-def with_nan(fields: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+def with_nan(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """For every floating field: the fields with NaN in some of its pixels, and in all of its last frame."""
     found = {}
-    for name, array in fields.items():
+    for name, field in fields.items():
+        array = field if isinstance(field, np.ndarray) else getattr(field, "points", np.zeros(0, bool))
         if np.issubdtype(array.dtype, np.floating):
             holes = array.copy()
             holes[0, :3] = holes[-1] = np.nan
-            found[name] = {**fields, name: holes}
+            found[name] = {**fields, name: holes if array is field else replace(field, points=holes)}
     return found
 
 
-def build(given: Mapping[str, Any], fields: Mapping[str, Array]) -> Array:
-    """An INPUT of a cases file as an array; tests/cases/README.md says how they are spelled."""
+def _filled(field: Any, value: float) -> Any:
+    """The same field without structure; of a record its main array."""
+    if isinstance(field, np.ndarray):
+        return np.full_like(field, value)
+    main = "points" if hasattr(field, "points") else "masks"
+    return replace(field, **{main: np.full_like(getattr(field, main), value)})
+
+
+def build(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+    """An INPUT of a cases file as an array or a record; tests/cases/README.md says how they are spelled."""
     (how,) = set(given) - {"dtype", "rgb"}
+    if how in RECORDS:
+        arrays = {name: _numbers(value) for name, value in given[how].items()}
+        return RECORDS[how].convert({name: np.array(v) if name != "nodes" else v for name, v in arrays.items()})
+    if how == "same" and not isinstance(fields[given[how]], np.ndarray):
+        return fields[given[how]]
     values = _BUILDERS[how](given[how], fields)
     array = values.astype(given.get("dtype", values.dtype))
     return np.repeat(array[..., None], 3, axis=-1) if given.get("rgb") else array

@@ -11,7 +11,7 @@ import itertools
 import math
 import pickle
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
@@ -32,7 +32,7 @@ from contract.compare import (
     same_rows,
     value_bits,
 )
-from contract.inputs import LEVELS, Array, Sample, constant, example, with_nan
+from contract.inputs import LEVELS, Array, Sample, constant, example, stacked, with_nan
 from contract.variants import changed
 from rich.console import Console
 
@@ -47,11 +47,19 @@ from karat.suite import spelled
 
 Law = Callable[[Metric], None]
 LAWS: dict[str, Law] = {}
+OF_PIXELS: set[str] = set()  # laws of what masks do: records have no pixels
+UNDEFINED = "undefined"  # of the cases: every score is undefined in one of them
 
 
 def law(check: Law) -> Law:
     """Puts a law into `LAWS` under its name."""
     LAWS[check.__name__] = check
+    return check
+
+
+def of_pixels(check: Law) -> Law:
+    """Marks a law that holds for what is measured on pixels."""
+    OF_PIXELS.add(check.__name__)
     return check
 
 
@@ -64,6 +72,14 @@ def _every(metric: Metric) -> Iterator[Metric]:
     """The metric, and with every field changed."""
     yield metric
     yield from (variant.metric for variant in changed(metric))
+
+
+def _declared(metric: Metric, found: Iterable[str]) -> None:
+    """Fails unless these are the scores that the metric declares, and parts of the kinds that it declares."""
+    parts = {name for name in found if ":" in name and name not in metric.scores}
+    assert set(found) - parts == set(metric.scores)
+    kinds = {name.partition("@")[2].partition(":")[0] for name in parts}
+    assert kinds <= set(metric.parts), f"parts of kinds {kinds} are not declared"
 
 
 def _call(metric: Metric, sample: Sample, mask: Array | None = None) -> dict[str, float]:
@@ -96,12 +112,13 @@ def batch(metric: Metric) -> None:
     samples = example(metric)
     for one in _every(metric):
         meter = Meter(one, regions=(MASK,))
-        together = {name: np.stack([s.fields[name] for s in samples]) for name in samples[0].fields}
+        together = {name: stacked([s.fields[name] for s in samples]) for name in samples[0].fields}
         meter.update(ids=[s.id for s in samples], masks={MASK: np.stack([s.mask for s in samples])}, **together)
         assert value_bits(meter.values()) == value_bits(metered(one, samples).values())
 
 
 @law
+@of_pixels
 def blocks(metric: Metric) -> None:
     """The rows of a clip have the same bits in blocks of one, two or all frames."""
     sample = example(metric, samples=1)[0]
@@ -162,6 +179,7 @@ def _same_values(a: Mapping[str, object], b: Mapping[str, object]) -> None:
 
 
 @law
+@of_pixels
 def whole_mask(metric: Metric) -> None:
     """A mask of all pixels is no mask: boolean or of weight 1; integer columns are exactly equal."""
     sample = example(metric, samples=1)[0]
@@ -181,6 +199,7 @@ def whole_mask(metric: Metric) -> None:
 
 
 @law
+@of_pixels
 def empty_region(metric: Metric) -> None:
     """In a region without pixels nothing is defined, and outside of it nothing changes."""
     sample = example(metric, samples=1)[0]
@@ -195,6 +214,7 @@ def empty_region(metric: Metric) -> None:
 
 
 @law
+@of_pixels
 def region_counts(metric: Metric) -> None:
     """A part of the picture is not scored as the whole: some score differs."""
     sample = example(metric, samples=1)[0]
@@ -209,8 +229,9 @@ def region_counts(metric: Metric) -> None:
 def identity(metric: Metric) -> None:
     """Where prediction and truth are the same, a score is what it declares for that."""
     for sample in example(metric, level=LEVELS[0]):
-        for score, value in _call(metric, sample).items():
-            declared = metric.scores[score].identity
+        found = _call(metric, sample)
+        for score in metric.scores:
+            declared, value = metric.scores[score].identity, found[score]
             if declared is not None and score in _held_by("identity", metric):
                 assert near(value, declared), f"{score} of equal sides is {value}, declared is {declared}"
 
@@ -223,7 +244,7 @@ def bounds(metric: Metric) -> None:
             found = _call(metric, sample, sample.mask)
             for score in _held_by("bounds", metric):
                 low, high = metric.scores[score].bounds
-                for value in (found[score], found[f"{score}@{MASK}"]):
+                for value in (found[score], found.get(f"{score}@{MASK}", math.nan)):
                     inside = math.isnan(value) or low - NEAR <= value <= high + NEAR
                     assert inside, f"{score} is {value}, declared are {low} to {high}"
 
@@ -249,8 +270,12 @@ def direction(metric: Metric) -> None:
 def no_frames(metric: Metric) -> None:
     """Nothing was measured in no frames: every score is there and undefined."""
     sample = example(metric, samples=1)[0].cut(0)
-    found = _call(metric, sample, sample.mask)
-    assert set(found) == {name for score in metric.scores for name in (score, f"{score}@{MASK}")}
+    if metric.statistic.unit == "element":
+        found = metered(metric, [sample]).compute()
+        _declared(metric, found)
+    else:
+        found = _call(metric, sample, sample.mask)
+        assert set(found) == {name for score in metric.scores for name in (score, f"{score}@{MASK}")}
     assert all(map(math.isnan, found.values())), found
 
 
@@ -260,14 +285,15 @@ def one_frame(metric: Metric) -> None:
     sample = example(metric, samples=1)[0].cut(1)
     found = _call(metric, sample)
     assert not all(map(math.isnan, found.values())), found
-    assert bits(metric(**{name: array[0] for name, array in sample.fields.items()})) == bits(found)
+    if metric.statistic.unit != "element":
+        assert bits(metric(**{name: array[0] for name, array in sample.fields.items()})) == bits(found)
 
 
 @law
 def constant_input(metric: Metric) -> None:
     """Inputs without structure are scored or undefined, never an error."""
     for given in constant(metric):
-        assert set(metric(**given)) == set(metric.scores)
+        _declared(metric, metric(**given))
 
 
 @law

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -18,7 +18,7 @@ class Variant:
 
     field: str
     value: Any
-    metric: Metric
+    metric: Any  # a metric, or the statistic of one
 
 
 def changed(metric: Metric) -> list[Variant]:
@@ -28,7 +28,7 @@ def changed(metric: Metric) -> list[Variant]:
     found = []
     for field in fields(metric):
         value = getattr(metric, field.name)
-        groups = [[given[field.name]]] if field.name in given else list(_others(hints[field.name], value))
+        groups = [[given[field.name]]] if field.name in given else list(_others(hints[field.name], value, given))
         variants = [one for group in groups if (one := _first(metric, field.name, group))]
         only = not groups and (isinstance(value, Statistic) or _choices(hints[field.name]) == [value])
         assert variants or only, (
@@ -39,37 +39,43 @@ def changed(metric: Metric) -> list[Variant]:
     return found
 
 
-def _first(metric: Metric, name: str, values: list[Any]) -> Variant | None:
+def _first(metric: Statistic, name: str, values: list[Any]) -> Variant | None:
     for value in values:
         try:
             other = replace(metric, **{name: value})
-            other.statistic.inputs()
+            getattr(other, "statistic", other).inputs()
         except UsageError:
             continue
         return Variant(name, value, other)
     return None
 
 
-def _others(hint: Any, value: Any) -> Iterator[list[Any]]:
+def _others(hint: Any, value: Any, given: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Groups of other values: of each group one is taken, the first that the metric allows."""
     if isinstance(value, Statistic):
-        yield from ([replace(value, **{name: one})] for name, one in _nested(value))
+        yield from ([one] for one in _nested(value, given))
         return
     yield from ([choice] for choice in _choices(hint) if choice != value)
-    if isinstance(value, bool):
+    if value is None:
+        yield from ([example] for part, example in ((float, 0.5), (int, 1)) if part in get_args(hint))
+    elif isinstance(value, bool):
         yield [not value]
     elif isinstance(value, int | float) and value not in _choices(hint):
         yield [value + 1, value + 2, value * 1.5, value - 1, value / 2]
     elif isinstance(value, tuple) and value:
         for i, one in enumerate(value):
-            yield [(*value[:i], other, *value[i + 1 :]) for group in _others(type(one), one) for other in group]
+            yield [(*value[:i], other, *value[i + 1 :]) for group in _others(type(one), one, {}) for other in group]
 
 
-def _nested(statistic: Statistic) -> Iterator[tuple[str, Any]]:
+def _nested(statistic: Statistic, given: Mapping[str, Any]) -> Iterator[Statistic]:
+    """The statistic with one field changed, for every field and group."""
     hints = get_type_hints(type(statistic))
     for field in fields(statistic) if is_dataclass(statistic) else ():
-        for group in _others(hints[field.name], getattr(statistic, field.name)):
-            yield field.name, group[0]
+        own = [[given[field.name]]] if field.name in given else None
+        for group in own or _others(hints[field.name], getattr(statistic, field.name), given):
+            other = _first(statistic, field.name, group)
+            if other is not None:
+                yield other.metric
 
 
 def _choices(hint: Any) -> list[Any]:

@@ -80,8 +80,8 @@ class CocoMatches(Statistic):
         alike = self._similar(at, truth, pred, area)
         alike[:, self.max_detections :] = np.nan
         late = (np.arange(preds) >= self.max_detections)[:, None]
-        blind: Array = np.isnan(truth.points[..., 0]).all(axis=1)
-        unasked = (truth.ignore | truth.crowd | blind)[at.truth]
+        nodeless = ~(~np.isnan(truth.points[..., 0])).any(axis=1)
+        unasked = (truth.ignore | truth.crowd | nodeless)[at.truth]
         boxes = np.nan_to_num(box_area(pred.points))
         pred_area = np.where(np.isnan(pred.area), boxes, pred.area)[at.pred]
         found, left_out = np.zeros((2, frames, preds, len(AREAS), len(THRESHOLDS)), bool)
@@ -109,7 +109,7 @@ class CocoMatches(Statistic):
         variance = (2 * per_node(self.sigma, truth.nodes, points.shape[2])) ** 2
         spread = 2 * variance * (area[at.truth][..., None] + EPS)
         alike = oks(squared_distances(points, pred.points[at.pred]), seen, spread)
-        boxed = ~seen.any(axis=2) & ~np.isnan(boxes).any(axis=2)
+        boxed: Array = ~(seen.any(axis=2) | np.isnan(boxes).any(axis=2))
         if boxed.any():
             outside = _beyond_doubled(boxes, pred.points[at.pred])
             every = np.ones(seen.shape, bool)
@@ -119,7 +119,7 @@ class CocoMatches(Statistic):
 
 
 def _beyond_doubled(boxes: Array, pred: Array) -> Array:
-    """Squared distances (F, P, T, K) of predicted nodes to boxes (x, y, width, height) that are widened by their size."""
+    """Squared distances (F, P, T, K) of predicted nodes to boxes (x, y, width, height), widened by their size."""
     low = (boxes[..., :2] - boxes[..., 2:])[:, None, :, None]
     high = (boxes[..., :2] + 2 * boxes[..., 2:])[:, None, :, None]
     nodes = pred[:, :, None, :, :2]

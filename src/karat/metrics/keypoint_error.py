@@ -53,8 +53,8 @@ class NormalizedError(Metric):
 
 @dataclass(frozen=True)
 class PckAUC(Metric):
-    """Area under the curve of PCK from 0 to `limit` px, divided by `limit`: the mean of max(0, 1 - distance / limit) over
-    the nodes of matched pairs that are visible in the truth; one that is not predicted has 0.
+    """Area under the curve of PCK from 0 to `limit` px, divided by `limit`: the mean of max(0, 1 - distance / limit)
+    over the nodes of matched pairs that are visible in the truth; one that is not predicted has 0.
 
     The area is exact: nothing is sampled. `steps` reads the curve at i / steps of the limit, i = 0 to steps - 1, with
     distances strictly below, as toolboxes of human pose do.

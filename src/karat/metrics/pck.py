@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from karat.kernels.keypoints import counts_within
-from karat.metric import Array, Metric, Score, Sums, ratio
+from karat.metric import Metric, Score, Sums, ratio
 from karat.metrics.distance import mean
 from karat.metrics.matches import Matches, paired
 

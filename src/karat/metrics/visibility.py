@@ -14,7 +14,7 @@ from karat.metrics.matches import Matches, paired
 @dataclass(frozen=True)
 class Visibility(Metric):
     """Nodes of matched pairs that are visible in both (TP), only predicted (FP), only in the truth (FN), in neither
-    (TN); precision = TP / (TP + FP), recall = TP / (TP + FN), undefined where nothing is predicted, or nothing is there.
+    (TN); precision = TP / (TP + FP), recall = TP / (TP + FN), undefined where nothing is predicted or nothing there.
     """
 
     of: Matches = Matches()
@@ -25,9 +25,9 @@ class Visibility(Metric):
         "visibility_precision": Score("higher", (0, 1), 1),
         "visibility_recall": Score("higher", (0, 1), 1),
         "visibility_tp": Score(None, (0, np.inf), about="nodes visible in both"),
-        "visibility_fp": Score("lower", (0, np.inf), 0, "nodes that are only predicted"),
+        "visibility_fp": Score(None, (0, np.inf), 0, "nodes that are only predicted"),
         "visibility_tn": Score(None, (0, np.inf), about="nodes missing in both"),
-        "visibility_fn": Score("lower", (0, np.inf), 0, "nodes that are only in the truth"),
+        "visibility_fn": Score(None, (0, np.inf), 0, "nodes that are only in the truth"),
     }
     parts: ClassVar = {"node": "precision and recall of each node"}
     aliases: ClassVar = tuple(f"visibility_metrics.{name}" for name in ("precision", "recall", "tp", "fp", "tn", "fn"))
