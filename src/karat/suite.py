@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from karat.errors import UsageError
@@ -68,6 +69,14 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Another layout of a run's results, for users of another tool; `write(run, path)` raises OSError."""
+
+    about: str
+    write: Callable[[Any, Path], None]
+
+
+@dataclass(frozen=True)
 class Protocol:
     """Overridden fields: of metrics and statistics (by their snake-case name) and of the reading."""
 
@@ -90,6 +99,7 @@ class Suite:
     reading: Reading = Reading()
     shard_samples: int = 1
     options: Mapping[str, Option] = field(default_factory=dict)
+    exports: Mapping[str, Export] = field(default_factory=dict)
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
     bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
     citation: str = ""

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from karat.kernels.keypoints import counts_within
-from karat.metric import Metric, Score, Sums, ratio
+from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.distance import mean
 from karat.metrics.matches import Matches, paired
 
@@ -38,6 +38,12 @@ class PCK(Metric):
     }
     parts: ClassVar = {"node": "mPCK of each node (mPCK part)", "px": "PCK at each threshold"}
     aliases: ClassVar = ("mPCK_part", "pck_metrics.mPCK", "pck_metrics.PCK@5", "pck_metrics.PCK@10")
+
+    def pcks(self, distance: Array) -> Array:
+        """Whether each node of each pair is within each threshold, (pairs, nodes, thresholds)."""
+        limits = np.array(self.thresholds)
+        within: Array = distance[..., None] <= limits if self.inclusive else distance[..., None] < limits
+        return within
 
     def score(self, s: Sums) -> dict[str, float]:
         pairs = paired(s)

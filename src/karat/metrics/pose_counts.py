@@ -37,6 +37,7 @@ class PoseCounts(Metric):
         "n_pred_outside": Score(None, (0, np.inf), about="predictions in frames that are not evaluated"),
         "n_weak_pairs": Score("lower", (0, np.inf), 0, "pairs of an OKS below 0.1"),
     }
+    exempt: ClassVar = {f"undefined:{name}": "a count of nothing is zero" for name in scores}
 
     def score(self, s: Sums) -> dict[str, int]:
         of = {role: int((s.role == role).sum()) for role in Role}
@@ -94,6 +95,7 @@ class FrameCounts(Metric):
         "n_frames_without_prediction": Score(None, (0, np.inf), about="evaluated frames the predictions do not list"),
         "n_frames_empty": Score(None, (0, np.inf), about="evaluated frames that are labelled as empty"),
     }
+    exempt: ClassVar = {f"undefined:{name}": "a count of nothing is zero" for name in scores}
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {

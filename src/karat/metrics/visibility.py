@@ -30,12 +30,13 @@ class Visibility(Metric):
         "visibility_fn": Score(None, (0, np.inf), 0, "nodes that are only in the truth"),
     }
     parts: ClassVar = {"node": "precision and recall of each node"}
+    exempt: ClassVar = {
+        f"undefined:visibility_{name}": "a count of nothing is zero" for name in ("tp", "fp", "tn", "fn")
+    }
     aliases: ClassVar = tuple(f"visibility_metrics.{name}" for name in ("precision", "recall", "tp", "fp", "tn", "fn"))
 
     def score(self, s: Sums) -> dict[str, float]:
         pairs = paired(s)
-        if not pairs.any():
-            return dict.fromkeys(self.scores, float("nan"))
         truth, pred = s.truth_seen[pairs], s.pred_seen[pairs]
         both, either = (truth & pred).sum(axis=0), (truth | pred).sum(axis=0)
         tp, truths, preds = both.sum(), truth.sum(), pred.sum()

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from karat.kernels.ranking import ranked
+from karat.kernels.ranking import Ranked, ranked
 from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.coco_matches import AREAS, CocoMatches
 from karat.metrics.matches import Matches, Role
@@ -46,12 +46,11 @@ class OksVOC(Metric):
     aliases: ClassVar = ("OKS_VOC", "mAP", "mAR", "voc_metrics.oks_voc.mAP", "voc_metrics.oks_voc.mAR")
 
     def score(self, s: Sums) -> dict[str, float]:
-        if isinstance(self.of, CocoMatches):
-            return self._by_area(s)
-        limits = at_most(PERCENT, self.arithmetic)
-        with np.errstate(invalid="ignore"):
-            enough = s.oks[:, None] >= limits if self.inclusive else s.oks[:, None] > limits
-        return voc("oks_voc", s, enough, self.false_positives, self.arithmetic)
+        return self._by_area(s) if isinstance(self.of, CocoMatches) else scores_of("oks_voc", self.curves(s))
+
+    def curves(self, s: Sums) -> Curves:
+        """Precision and recall of the pairs of `Matches`."""
+        return curves(s, s.oks, self)
 
     def _by_area(self, s: Sums) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -93,13 +92,13 @@ class PckVOC(Metric):
     aliases: ClassVar = ("PCK_VOC", "voc_metrics.pck_voc.mAP", "voc_metrics.pck_voc.mAR")
 
     def score(self, s: Sums) -> dict[str, float]:
-        pairs = s.role == Role.PAIR
-        pck = np.full(len(s.role), np.nan)
+        return scores_of("pck_voc", self.curves(s))
+
+    def curves(self, s: Sums) -> Curves:
+        """Precision and recall of the pairs."""
+        pairs, pck = s.role == Role.PAIR, np.full(len(s.role), np.nan)
         pck[pairs] = self._of_pairs(s.distance[pairs], s.truth_seen[pairs])
-        limits = at_most(PERCENT, self.arithmetic)
-        with np.errstate(invalid="ignore"):
-            enough = pck[:, None] >= limits if self.inclusive else pck[:, None] > limits
-        return voc("pck_voc", s, enough, self.false_positives, self.arithmetic)
+        return curves(s, pck, self)
 
     def _of_pairs(self, distance: Array, truth_seen: Array) -> Array:
         within = np.less_equal if self.within == "inclusive" else np.less
@@ -118,17 +117,32 @@ def at_most(percent: range, arithmetic: str) -> Array:
     return exact if arithmetic == "exact" else np.linspace(exact[0], exact[-1], len(exact))
 
 
-def voc(
-    name: str, s: Sums, enough: Array, false_positives: bool, arithmetic: Literal["exact", "published"]
-) -> dict[str, float]:
-    """The scores of pairs that are `enough` alike at each threshold (n, T)."""
+@dataclass(frozen=True)
+class Curves:
+    """Precision and recall at each threshold, and the match scores of the pairs by falling score of the prediction."""
+
+    ranked: Ranked
+    thresholds: Array
+    match_scores: Array
+
+
+def curves(s: Sums, alike: Array, by: OksVOC | PckVOC) -> Curves:
+    """Of rows whose pairs are `alike` (n); NaN for those that are none."""
     pairs, missed = s.role == Role.PAIR, s.role == Role.MISSED
-    counted = pairs | (s.role == Role.FALSE) if false_positives else pairs
-    right = enough[counted] & pairs[counted, None]
-    truths = np.full(enough.shape[1], (pairs | missed).sum())
-    result = ranked(s.score[counted], right, ~right, truths, arithmetic)
-    mean = {f"{name}.mAP": float(result.ap.mean()), f"{name}.mAR": float(result.recall.mean())}
-    return mean | by_threshold(name, result.ap, result.recall)
+    counted = np.flatnonzero(pairs | (s.role == Role.FALSE) if by.false_positives else pairs)
+    limits = at_most(PERCENT, by.arithmetic)
+    score, alike = s.score[counted], alike[counted]
+    with np.errstate(invalid="ignore"):
+        right = alike[:, None] >= limits if by.inclusive else alike[:, None] > limits
+    truths = np.full(len(limits), (pairs | missed).sum())
+    falling = alike[np.argsort(-score, kind="stable")]
+    return Curves(ranked(score, right, ~right, truths, by.arithmetic), limits, falling[~np.isnan(falling)])
+
+
+def scores_of(name: str, of: Curves) -> dict[str, float]:
+    """mAP and mAR, and AP and AR of each threshold."""
+    ap, ar = of.ranked.ap, of.ranked.recall
+    return {f"{name}.mAP": float(ap.mean()), f"{name}.mAR": float(ar.mean())} | by_threshold(name, ap, ar)
 
 
 def by_threshold(name: str, ap: Array, ar: Array) -> dict[str, float]:

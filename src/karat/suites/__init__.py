@@ -11,7 +11,7 @@ from karat.suite import Suite
 
 def names() -> list[str]:
     """The names of all suites, without loading any."""
-    return [module.name for module in iter_modules(__path__)]
+    return [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
 
 
 def load(name: str) -> Suite:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError, told
+from karat.metrics.centroid import Centroid
 from karat.metrics.coco_matches import CocoMatches
 from karat.metrics.distance import Distance
 from karat.metrics.keypoint_error import NormalizedError, PckAUC
@@ -15,7 +16,8 @@ from karat.metrics.pck import PCK
 from karat.metrics.pose_counts import FrameCounts, PoseCounts
 from karat.metrics.visibility import Visibility
 from karat.metrics.voc import OksVOC, PckVOC
-from karat.suite import Option, Protocol, Suite, literal
+from karat.suite import Export, Option, Protocol, Suite, literal
+from karat.suites._sleap_nn import write
 
 _BY_OKS = ("oks", "oks_voc", "pck_voc", "pck", "distance", "visibility", "normalized_error", "pck_auc")
 _COUNTS = ("pose_counts", "frame_counts")
@@ -57,6 +59,7 @@ SUITE = Suite(
         NormalizedError(),
         PckAUC(),
         PoseCounts(),
+        Centroid(),
         FrameCounts(),
     ),
     options={
@@ -64,6 +67,7 @@ SUITE = Suite(
         "sigmas": Option(("matches.sigma", "coco_matches.sigma", "tracks.sigma"), _sigmas),
         "match": Option(selects={"oks": (*_BY_OKS, *_COUNTS), "centroid": ("centroid", "frame_counts")}),
     },
+    exports={"legacy_npz": Export("Also write the results as SLEAP-NN's metrics.npz (and its .json).", write)},
     protocols={
         "spec": Protocol("The specification's text, with every instance counted."),
         "reference": Protocol(
