@@ -48,6 +48,11 @@ class Poses:
         """The number of labelled frames."""
         return len(self.labelled)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the instances take."""
+        return sum(getattr(self, name).nbytes for name in (*_OF_INSTANCES, "labelled"))
+
     def __len__(self) -> int:
         return len(self.points)
 
@@ -112,7 +117,7 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
     if points.ndim != 3 or points.shape[2] not in (2, 3):
         raise refusal("the poses", f"have points of shape {points.shape}", "(n, nodes, 2) was expected", "reshape them")
     count, nodes = points.shape[:2]
-    points = np.where(np.isfinite(points).all(axis=2, keepdims=True), points, np.nan)
+    points = np.ascontiguousarray(np.where(np.isfinite(points).all(axis=2, keepdims=True), points, np.nan))
     shapes: Mapping[str, tuple[tuple[int, ...], Any, Any]] = {
         "frame": ((count,), np.int32, None),
         "score": ((count,), np.float64, np.nan),
