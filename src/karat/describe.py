@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import get_type_hints
 
 from karat.errors import UsageError
-from karat.metric import Metric, Score, find, metrics, snake, spelled_hint
+from karat.metric import Metric, Score, Statistic, find, metrics, snake, spelled_hint
 from karat.suite import Suite, overridden
 from karat.suites import load, names
 
@@ -33,8 +33,10 @@ class MetricPage:
     parameters: tuple[Parameter, ...]
     scores: Mapping[str, Score]
     aliases: tuple[str, ...]
+    parts: Mapping[str, str]
     exempt: Mapping[str, str]
     protocols: Mapping[str, Mapping[str, str]]  # suite@protocol -> the fields it sets differently
+    statistic: tuple[str, str] | None = None  # name and text of the statistic that it scores, where that is not itself
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,19 @@ def metric_page(kind: type[Metric]) -> MetricPage:
         tuple(_parameters(kind)),
         kind.scores,
         kind.aliases,
+        kind.parts,
         kind.exempt,
         {
             f"{suite}@{protocol}": changes
             for suite in names()
             for protocol, changes in _overrides(load(suite), kind).items()
         },
+        _statistic(kind().statistic) if kind().statistic != kind() else None,
     )
+
+
+def _statistic(statistic: Statistic) -> tuple[str, str]:
+    return snake(type(statistic).__name__), inspect.getdoc(statistic) or ""
 
 
 def suite_page(suite: Suite) -> SuitePage:
@@ -120,9 +128,8 @@ def _settings(suite: Suite) -> list[tuple[str, dict[str, str]]]:
     rows: dict[str, dict[str, str]] = {}
     for protocol, (chosen, reading) in under.items():
         for metric in chosen:
-            for parameter in fields(metric):
-                key = f"{snake(type(metric).__name__)}.{parameter.name}"
-                rows.setdefault(key, {})[protocol] = repr(getattr(metric, parameter.name))
+            for key, value in _values(metric):
+                rows.setdefault(key, {})[protocol] = value
         for parameter in fields(reading):
             rows.setdefault(parameter.name, {})[protocol] = repr(getattr(reading, parameter.name))
     return [(key, values) for key, values in rows.items() if len(set(values.values())) > 1]
@@ -134,25 +141,36 @@ def _overrides(suite: Suite, kind: type[Metric]) -> dict[str, dict[str, str]]:
         return {}
     changed = {}
     for name, protocol in suite.protocols.items():
-        metric = overridden(base, protocol.metrics)
-        changed[name] = {
-            one.name: repr(getattr(metric, one.name))
-            for one in fields(kind)
-            if getattr(metric, one.name) != getattr(kind(), one.name)
-        }
+        usual = dict(_values(kind()))
+        own = _values(overridden(base, protocol.metrics))
+        changed[name] = {key.rpartition(".")[2]: value for key, value in own if usual.get(key) != value}
     return changed
 
 
+def _values(metric: Metric) -> Iterator[tuple[str, str]]:
+    """Every parameter of a metric and of the statistic that it scores, as `name.parameter`, and how it is spelled."""
+    name, statistic = snake(type(metric).__name__), metric.statistic
+    for parameter in fields(metric):
+        value = getattr(metric, parameter.name)
+        yield f"{name}.{parameter.name}", type(value).__name__ if value is statistic else repr(value)
+    if statistic is not metric:
+        own = snake(type(statistic).__name__)
+        yield from ((f"{own}.{one.name}", repr(getattr(statistic, one.name))) for one in fields(statistic))
+
+
 def _parameters(kind: type[Metric]) -> list[Parameter]:
-    hints = get_type_hints(kind)
-    return [
-        Parameter(
-            one.name,
-            repr(getattr(kind(), one.name)) if one.default is not MISSING else "",
-            spelled_hint(hints[one.name]),
-        )
-        for one in fields(kind)
-    ]
+    """Of the metric, and of the statistic that it scores under that one's name."""
+    metric, statistic = kind(), kind().statistic
+    own = [one for one in _spelled(metric) if getattr(metric, one.name) is not statistic]
+    if statistic is metric:
+        return own
+    name = snake(type(statistic).__name__)
+    return own + [replace(one, name=f"{name}.{one.name}") for one in _spelled(statistic)]
+
+
+def _spelled(owner: Statistic) -> list[Parameter]:
+    hints = get_type_hints(type(owner))
+    return [Parameter(one.name, repr(getattr(owner, one.name)), spelled_hint(hints[one.name])) for one in fields(owner)]
 
 
 def _sentence(kind: type[Metric]) -> str:

@@ -33,6 +33,7 @@ class Score:
     bounds: tuple[float, float] = (-np.inf, np.inf)
     identity: float | None = None
     about: str = ""
+    whole: bool = False  # it counts
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,11 @@ def metrics() -> dict[str, type[Metric]]:
     import karat.metrics  # noqa: F401  (registers)
 
     return dict(sorted(registry.items()))
+
+
+def part_kinds() -> dict[str, str]:
+    """Every kind of part that a metric's scores have, and what it is."""
+    return {kind: about for metric in metrics().values() for kind, about in metric.parts.items()}
 
 
 def find(name: str) -> type[Metric]:

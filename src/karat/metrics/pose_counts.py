@@ -25,17 +25,19 @@ class PoseCounts(Metric):
 
     combine: ClassVar = "rows"
     scores: ClassVar = {
-        "n_gt": Score(None, (0, np.inf), about="true instances in the frames that are evaluated"),
-        "n_pred": Score(None, (0, np.inf), about="predicted instances in these frames"),
-        "n_pairs": Score(None, (0, np.inf), about="matched pairs"),
-        "n_fn_unmatched": Score("lower", (0, np.inf), 0, "truths that were missed"),
-        "n_fp_unmatched": Score("lower", (0, np.inf), 0, "predictions without a partner"),
-        "n_gt_ignored": Score(None, (0, np.inf), about="truths without a visible node, or marked to be ignored"),
-        "n_gt_degenerate": Score(None, (0, np.inf), about="thin truths, left out of OKS and VOC"),
-        "n_pred_ignored": Score(None, (0, np.inf), about="predictions that are ignored with such a truth"),
-        "n_pred_nodeless": Score(None, (0, np.inf), about="predictions without a node, left out"),
-        "n_pred_outside": Score(None, (0, np.inf), about="predictions in frames that are not evaluated"),
-        "n_weak_pairs": Score("lower", (0, np.inf), 0, "pairs of an OKS below 0.1"),
+        "n_gt": Score(None, (0, np.inf), about="true instances in the frames that are evaluated", whole=True),
+        "n_pred": Score(None, (0, np.inf), about="predicted instances in these frames", whole=True),
+        "n_pairs": Score(None, (0, np.inf), about="matched pairs", whole=True),
+        "n_fn_unmatched": Score("lower", (0, np.inf), 0, "truths that were missed", whole=True),
+        "n_fp_unmatched": Score("lower", (0, np.inf), 0, "predictions without a partner", whole=True),
+        "n_gt_ignored": Score(
+            None, (0, np.inf), about="truths without a visible node, or marked to be ignored", whole=True
+        ),
+        "n_gt_degenerate": Score(None, (0, np.inf), about="thin truths, left out of OKS and VOC", whole=True),
+        "n_pred_ignored": Score(None, (0, np.inf), about="predictions that are ignored with such a truth", whole=True),
+        "n_pred_nodeless": Score(None, (0, np.inf), about="predictions without a node, left out", whole=True),
+        "n_pred_outside": Score(None, (0, np.inf), about="predictions in frames that are not evaluated", whole=True),
+        "n_weak_pairs": Score("lower", (0, np.inf), 0, "pairs of an OKS below 0.1", whole=True),
     }
     exempt: ClassVar = {f"undefined:{name}": "a count of nothing is zero" for name in scores}
 
@@ -90,10 +92,12 @@ class FrameCounts(Metric):
     pool: Literal["dataset"] = "dataset"
 
     scores: ClassVar = {
-        "n_frames_gt": Score(None, (0, np.inf), about="frames that are evaluated"),
-        "n_frames_skipped": Score(None, (0, np.inf), about="labelled frames that are not evaluated"),
-        "n_frames_without_prediction": Score(None, (0, np.inf), about="evaluated frames the predictions do not list"),
-        "n_frames_empty": Score(None, (0, np.inf), about="evaluated frames that are labelled as empty"),
+        "n_frames_gt": Score(None, (0, np.inf), about="frames that are evaluated", whole=True),
+        "n_frames_skipped": Score(None, (0, np.inf), about="labelled frames that are not evaluated", whole=True),
+        "n_frames_without_prediction": Score(
+            None, (0, np.inf), about="evaluated frames the predictions do not list", whole=True
+        ),
+        "n_frames_empty": Score(None, (0, np.inf), about="evaluated frames that are labelled as empty", whole=True),
     }
     exempt: ClassVar = {f"undefined:{name}": "a count of nothing is zero" for name in scores}
 

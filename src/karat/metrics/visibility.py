@@ -24,10 +24,10 @@ class Visibility(Metric):
     scores: ClassVar = {
         "visibility_precision": Score("higher", (0, 1), 1),
         "visibility_recall": Score("higher", (0, 1), 1),
-        "visibility_tp": Score(None, (0, np.inf), about="nodes visible in both"),
-        "visibility_fp": Score(None, (0, np.inf), 0, "nodes that are only predicted"),
-        "visibility_tn": Score(None, (0, np.inf), about="nodes missing in both"),
-        "visibility_fn": Score(None, (0, np.inf), 0, "nodes that are only in the truth"),
+        "visibility_tp": Score(None, (0, np.inf), about="nodes visible in both", whole=True),
+        "visibility_fp": Score(None, (0, np.inf), 0, "nodes that are only predicted", whole=True),
+        "visibility_tn": Score(None, (0, np.inf), about="nodes missing in both", whole=True),
+        "visibility_fn": Score(None, (0, np.inf), 0, "nodes that are only in the truth", whole=True),
     }
     parts: ClassVar = {"node": "precision and recall of each node"}
     exempt: ClassVar = {

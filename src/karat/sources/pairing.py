@@ -30,7 +30,7 @@ def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Any]
     group, or the whole match, becomes the id; where it does not match the id stays.
     Arrays: "0000", "0001", ...; one axis more than a clip of this kind has is many clips.
     Of a kind whose files hold several records, a sample's id is its own name in the file, below the file's id where
-    there is a folder of files.
+    there are several files.
     """
     asked = kind_of(kind)
     if isinstance(value, str | Path):
@@ -80,7 +80,8 @@ def as_array(value: Any) -> Array:
 
 
 def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> list[tuple[str, Any]]:
-    """The records of every file; a file among others that cannot be read stays a path, and fails by itself."""
+    """The records of every file; a file among others that cannot be read stays a path, and fails by itself. One that
+    holds one record gives it its own id."""
     expanded: list[tuple[str, Any]] = []
     for stem, path in found:
         try:
@@ -90,6 +91,8 @@ def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> li
             if alone:
                 raise
             inside = {"": path}
+        if len(inside) == 1 and not alone:
+            inside = {"": source for source in inside.values()}
         within = "" if alone else stem + "/"
         expanded += [(within + name if name else stem, source) for name, source in inside.items()]
     return expanded
@@ -98,10 +101,14 @@ def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> li
 def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
     with guarded(f"a value of type {type(value).__name__}", kind.expects):
         if isinstance(value, Mapping):
-            return {
+            given = {
                 _id(key): Path(item) if isinstance(item, str | Path) else kind.convert(item)
                 for key, item in value.items()
             }
+            paths = [(key, item) for key, item in given.items() if isinstance(item, Path)]
+            return {key: item for key, item in given.items() if not isinstance(item, Path)} | dict(
+                _expanded(paths, kind, alone=False)
+            )
         if isinstance(value, list | tuple):
             return _numbered([kind.convert(item) for item in value])
         return _numbered([kind.convert(value)])
