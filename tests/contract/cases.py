@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from contract.inputs import build
 
-from karat.metric import Metric, metrics, snake
-from karat.suite import changing
+from karat.metric import Metric, Statistic, metrics, snake
+from karat.suite import Changed, changing
 
 FOLDER = Path(__file__).parents[1] / "cases"
 
@@ -33,7 +33,7 @@ class Case:
 
     def metric(self, kind: type[Metric]) -> Metric:
         """The metric with the case's parameters."""
-        return changing(kind(), {name: _value(value) for name, value in self.params.items()})
+        return _with(kind(), self.params)
 
     def score(self, kind: type[Metric]) -> dict[str, float]:
         """What the metric says."""
@@ -78,6 +78,27 @@ def perturbed(kind: type[Metric]) -> Mapping[str, Any]:
     """Other values of fields for which none can be derived."""
     own = path(kind)
     return read(own).perturb if kind.__module__.startswith("karat.metrics.") and own.exists() else {}
+
+
+def _with(changed: Changed, params: Mapping[str, Any]) -> Changed:
+    """The metric or statistic with other parameters; a mapping in the place of a statistic holds that one's."""
+    values = {}
+    for name, value in params.items():
+        of = getattr(changed, name, None)
+        if isinstance(of, Statistic) and isinstance(value, Mapping):
+            own = dict(value)
+            if "statistic" in own:
+                of = _allowed(changed, name)[own.pop("statistic")]()
+            values[name] = _with(of, own)
+        else:
+            values[name] = _value(value)
+    return changing(changed, values)
+
+
+def _allowed(changed: Statistic, name: str) -> dict[str, Any]:
+    """The statistics that a field may hold, by name."""
+    hint = get_type_hints(type(changed))[name]
+    return {kind.__name__: kind for kind in get_args(hint) or (hint,)}
 
 
 def _value(value: Any) -> Any:

@@ -17,6 +17,7 @@ from karat.sources.poses import Poses, make_poses
 Array = NDArray[Any]
 FRAMES, HEIGHT, WIDTH = 3, 24, 32
 LEVELS = (0.0, 0.2, 0.6)  # how bad a prediction is: not at all, somewhat, very
+SPELLED = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,7 @@ def build(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
     """An INPUT of a cases file as an array or a record; tests/cases/README.md says how they are spelled."""
     (how,) = set(given) - {"dtype", "rgb"}
     if how in RECORDS:
-        arrays = {name: _numbers(value) for name, value in given[how].items()}
-        return RECORDS[how].convert({name: np.array(v) if name != "nodes" else v for name, v in arrays.items()})
+        return RECORDS[how].convert({name: _column(value) for name, value in given[how].items()})
     if how == "same" and not isinstance(fields[given[how]], np.ndarray):
         return fields[given[how]]
     values = _BUILDERS[how](given[how], fields)
@@ -213,11 +213,18 @@ def build(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
     return np.repeat(array[..., None], 3, axis=-1) if given.get("rgb") else array
 
 
+def _column(value: Any) -> Any:
+    """What a record has of its things: nested lists, an INPUT, or text as it is."""
+    if isinstance(value, Mapping):
+        return build(value, {})
+    return np.array(_numbers(value)) if isinstance(value, list) else value
+
+
 def _numbers(value: Any) -> Any:
-    """Nested lists; null is NaN, and infinities are spelled as text."""
+    """Nested lists; null is NaN, and infinities are spelled as text. Other text, a node's name say, is left alone."""
     if isinstance(value, list):
         return [_numbers(one) for one in value]
-    return math.nan if value is None else float(value) if isinstance(value, str) else value
+    return SPELLED.get(value, value) if value is None or isinstance(value, str) else value
 
 
 def _array(value: Any, _: Mapping[str, Array]) -> Array:

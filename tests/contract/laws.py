@@ -361,5 +361,14 @@ def described(metric: Metric) -> None:
     assert not page.text.startswith(f"{name}("), f"{name} has no docstring"
     written = StringIO()
     terminal.metric(page, Console(file=written, width=400))
-    for word in (*metric.scores, *(field.name for field in fields(metric)), *metric.exempt.values()):
+    for word in (*metric.scores, *_parameters(metric), *metric.exempt.values()):
         assert word in written.getvalue(), f"{word!r} is not on the page"
+
+
+def _parameters(metric: Metric) -> list[str]:
+    """What can be set: in the place of the field that holds a statistic the parameters of that one, under its name."""
+    statistic = metric.statistic
+    own = [field.name for field in fields(metric) if getattr(metric, field.name) is not statistic]
+    if statistic is metric:
+        return own
+    return own + [f"{snake(type(statistic).__name__)}.{field.name}" for field in fields(statistic)]

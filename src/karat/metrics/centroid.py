@@ -164,12 +164,15 @@ class Centroid(Metric):
         "centroid_precision": Score("higher", (0, 1), 1, "share of predictions that are matched"),
         "centroid_recall": Score("higher", (0, 1), 1, "share of true instances that are matched"),
         "centroid_f1": Score("higher", (0, 1), 1, "harmonic mean of precision and recall"),
-        "centroid_n_tp": Score("higher", (0, np.inf), None, "matches"),
-        "centroid_n_fp": Score("lower", (0, np.inf), 0, "predictions without a match"),
-        "centroid_n_fn": Score("lower", (0, np.inf), 0, "true instances without a match"),
-        "centroid_n_gt_undefined": Score(None, (0, np.inf), None, "true instances without a centroid"),
+        "centroid_n_tp": Score("higher", (0, np.inf), None, "matches", whole=True),
+        "centroid_n_fp": Score("lower", (0, np.inf), 0, "predictions without a match", whole=True),
+        "centroid_n_fn": Score("lower", (0, np.inf), 0, "true instances without a match", whole=True),
+        "centroid_n_gt_undefined": Score(None, (0, np.inf), None, "true instances without a centroid", whole=True),
     }
     aliases: ClassVar = ("detection_metrics",)
+    exempt: ClassVar = {
+        f"undefined:{name}": "a count: undefined only where there are no frames" for name in scores if "_n_" in name
+    }
 
     def score(self, s: Sums) -> dict[str, float]:
         if not len(s.distance):
