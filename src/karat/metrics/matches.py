@@ -112,17 +112,20 @@ class Matches(Statistic):
         size = extent(truth.points)
         area = areas(size, truth.area, self.scale)
         sigma = per_node(self.sigma, truth.nodes, seen.shape[1])
-        unlabelled = ~seen.any(axis=1) & (self.unlabelled == "ignore")
+        thin = (area < self.min_area) & (self.thin != "exact")
+        flagged = truth.ignore | truth.crowd | (~seen.any(axis=1) & (self.unlabelled == "ignore"))
+        missed = np.where(thin & (self.thin == "ignore"), Role.THIN_MISSED, Role.MISSED)
         return _Known(
             seen,
             area,
             2 * (2 * sigma) ** 2 * (area[:, None] + EPS)
             if self.form == "coco"
             else 2 * sigma**2 * (area[:, None] + EPS) ** 2,
-            (area < self.min_area) & (self.thin != "exact"),
-            truth.ignore | truth.crowd | unlabelled,
+            thin,
+            flagged,
             truth.crowd,
             size.max(axis=1, initial=-np.inf) if self.length == "box" else span(truth, self.length),
+            np.where(flagged, Role.IGNORED_TRUTH, missed),
         )
 
     def _seats(self, at: Frames, truth: Array, pred: Array, known: _Known) -> _Seats:
@@ -179,12 +182,7 @@ class _Known:
     flagged: Array
     crowd: Array
     length: Array
-
-    @property
-    def role_alone(self) -> Array:
-        """What each is where nothing was matched to it."""
-        alone = np.where(self.thin, Role.THIN_MISSED, Role.MISSED)
-        return np.where(self.flagged, Role.IGNORED_TRUTH, alone)
+    role_alone: Array  # what each is where nothing was matched to it
 
 
 @dataclass(frozen=True)
