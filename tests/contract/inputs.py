@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.metric import Metric
+from karat.sources.instance_masks import InstanceMasks, make_instances
 from karat.sources.kinds import RECORDS
 from karat.sources.poses import Poses, make_poses
 
@@ -136,11 +137,35 @@ def _lost(truth: Poses, level: float, rng: np.random.Generator) -> Poses:
     )
 
 
+def _silhouettes(rng: np.random.Generator) -> InstanceMasks:
+    """Three boxes of different sizes in every frame, apart from each other."""
+    masks = np.zeros((FRAMES, ANIMALS, HEIGHT, WIDTH), bool)
+    for animal, (left, height) in enumerate(((1, 8), (12, 12), (23, 16))):
+        for frame, top in enumerate(rng.integers(0, 5, FRAMES)):
+            masks[frame, animal, top : top + height, left : left + 8] = True
+    return make_instances(masks.reshape(-1, HEIGHT, WIDTH), np.repeat(np.arange(FRAMES), ANIMALS))
+
+
+def _smeared(truth: InstanceMasks, level: float, rng: np.random.Generator) -> InstanceMasks:
+    """Masks that are moved, joined with their neighbour, missed, and false ones."""
+    masks = np.roll(np.unpackbits(truth.masks, axis=2), round(level * 6), axis=1)
+    joined = np.flatnonzero((truth.frame < level * 4) & (np.arange(len(truth)) % ANIMALS == 0))
+    masks[joined] |= masks[joined + 1]
+    kept, false = (np.flatnonzero(rng.random(len(truth)) < share) for share in (1 - level / 3, level))
+    return make_instances(
+        np.concatenate([masks[kept], np.roll(masks[false], WIDTH // 2, axis=2)]),
+        truth.frame[np.append(kept, false)],
+        score=rng.uniform(0.5, 1, len(kept) + len(false)) - level * 0.3,
+        labelled=truth.labelled,
+    )
+
+
 KINDS = {
     "frames": Kind("frames", _scene, _noisy),
     "_depth": Kind("depth", _relief, _warped),
     "_segments": Kind("segments", _patches, _moved),
     "poses": Kind("poses", _animals, _lost),
+    "instance_masks": Kind("instance_masks", _silhouettes, _smeared),
 }
 
 

@@ -22,6 +22,7 @@ from .convert import (
 )
 from .guard import check_frame, guarded, refusal
 from .images import IMAGE_SUFFIXES, images_in, open_folder, open_image
+from .instance_masks import INSTANCE_MASKS
 from .pose_files import POSES
 from .records import RecordKind, Source
 from .safetensors import open_safetensors
@@ -98,7 +99,7 @@ KINDS = {
 }
 
 
-RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES,)}
+RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES, INSTANCE_MASKS)}
 
 
 def kind_of(name: str) -> Kind | RecordKind:
