@@ -361,7 +361,7 @@ def test_demo_from_an_empty_folder(tmp_path):
     for word in ("transfer@spec", "blur_ssim", "foreground", "seg_m_iou", "depth_si_rmse", "karat:"):
         assert word in table
     assert list(home.iterdir()) == [home / "karat-demo"]
-    runs = sorted((home / "karat-demo" / "runs").iterdir())
+    runs = sorted((home / "karat-demo" / "transfer" / "runs").iterdir())
     assert len(runs) >= 3
     assert all((run / "scores.json").exists() for run in runs)
 

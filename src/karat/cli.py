@@ -16,12 +16,13 @@ import typer
 
 from karat import __version__
 from karat.errors import KaratError, UsageError, told
-from karat.fields import FIELDS, OPTIONS
+from karat.fields import EXPORTS, FIELDS, OPTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from karat.prepare import Prepared
+    from karat.run import Run
 
 FAILED_SAMPLES = 3
 
@@ -73,6 +74,7 @@ INPUTS: dict[str, Any] = {
         list[str], text="Foreground masks, or NAME=PATH for a named region; repeatable.", rich_help_panel="Fields"
     ),
     **{name: _option(str, text=text, rich_help_panel="Of single suites") for name, text in OPTIONS.items()},
+    **{name: _option(Path, text=text, rich_help_panel="Of single suites") for name, text in EXPORTS.items()},
     "protocol": _option(str, text="Which reading of the specification: spec (default), reference, ..."),
     "metric": _option(list[str], text="Only this metric, as canny_f1 or CannyF1(low=50); repeatable."),
     "set": _option(list[str], text="METRIC.PARAMETER=VALUE, such as blur_ssim.blur=gaussian; repeatable."),
@@ -88,6 +90,10 @@ INPUTS: dict[str, Any] = {
 
 Suite = Annotated[str, typer.Argument(help="Which evaluation: see karat list.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How the scores are printed.")]
+ByOption = Annotated[
+    str | None, typer.Option("--by", help="A table with a row for each sample, or each part of one kind: node, ...")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Every score, not only those that come first.")]
 
 
 @app.command()
@@ -97,6 +103,8 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Keep the run in this folder; a stopped run goes on there.")] = None,
     strict: Annotated[bool, typer.Option(help="Stop at the first sample that fails.")] = False,
     format: FormatOption = Format.table,
+    by: ByOption = None,
+    every: AllOption = False,
     inputs: dict[str, Any] | None = None,
 ) -> None:
     """Evaluate predictions against the truth."""
@@ -105,8 +113,13 @@ def run(
     given = inputs or {}
     prepared = _prepare(suite, given)
     workers = _workers(given, cores())
+    exports = {name: given[name] for name in EXPORTS if given[name] is not None}
+    for name in set(exports) - set(prepared.suite.exports):
+        raise UsageError(f"{suite} has no --{name.replace('_', '-')}: leave it out.")
     result = execute(prepared, out, workers, strict, _say)
-    _print(result.plain(), format)
+    for name, path in exports.items():
+        prepared.suite.exports[name].write(result, path)
+    _print(_by(result, by) if by else result.plain(), format, every)
     failed = {failure.sample for failure in result.failures}
     if failed:
         where = f"; see {out / 'failures.jsonl'}" if out else ""
@@ -133,17 +146,21 @@ def check(suite: Suite, inputs: dict[str, Any] | None = None) -> None:
 
 
 @app.command()
-def show(folder: Annotated[Path, typer.Argument(help="A run's folder.")], format: FormatOption = Format.table) -> None:
+def show(
+    folder: Annotated[Path, typer.Argument(help="A run's folder.")],
+    format: FormatOption = Format.table,
+    by: ByOption = None,
+    every: AllOption = False,
+) -> None:
     """Show a run: value, counts and region of every score."""
     from karat.folder import read_scores
+    from karat.run import Run
 
     scores = folder / "scores.json"
-    if scores.exists():
-        _print(read_scores(scores), format)
+    if by:
+        _print(_by(Run.load(folder), by), format)
     else:
-        from karat.run import Run
-
-        _print(Run.load(folder).plain(), format)
+        _print(read_scores(scores) if scores.exists() else Run.load(folder).plain(), format, every)
 
 
 @app.command("list")
@@ -171,20 +188,26 @@ def describe(name: Annotated[str, typer.Argument(help="A metric, a score or a su
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the clips and the runs go.")] = Path("karat-demo"),
+    suite: Annotated[str, typer.Argument(help="Whose demo: transfer or pose.")] = "transfer",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the inputs and the runs go. Default: karat-demo/SUITE.", show_default=False),
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Threads. Default: all cores.", show_default=False)] = None,
 ) -> None:
     """Evaluate a few pretend models on procedural scenes whose truth is known."""
-    from karat.demo.run import transfer
+    from karat.demo.run import DEMOS, show
     from karat.report import terminal
 
-    runs = transfer(out, workers)
+    if suite not in DEMOS:
+        raise UsageError(f"There is no demo of {suite!r}; there are {', '.join(DEMOS)}.")
+    out = out or Path("karat-demo") / suite
+    scenes, runs = show(suite, out, workers)
     contents = {name: result.plain() for name, result in runs.items()}
-    title = "transfer@spec: three scenes, a column a model"
-    terminal.side_by_side(contents, title, _console())
+    terminal.side_by_side(contents, f"{suite}@spec: {scenes}, a column a model", _console())
     first = next(iter(runs.values()))
     _console().print(first.signature, style="dim", markup=False, highlight=False, soft_wrap=True)
-    print(f"\nThe clips are in {out}, the runs in {out / 'runs'}; next: karat show {first.folder}", file=sys.stderr)
+    print(f"\nThe inputs are in {out}, the runs in {out / 'runs'}; next: karat show {first.folder}", file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:
@@ -312,11 +335,20 @@ def _workers(given: dict[str, Any], cores: int) -> int:
     return wanted or cores
 
 
-def _print(content: dict[str, Any], format: Format) -> None:
+def _by(result: Run, kind: str) -> dict[str, Any]:
+    from karat.report import wide
+
+    return wide.by_sample(result) if kind == wide.SAMPLE else wide.by_part(result.plain(), kind)
+
+
+def _print(content: dict[str, Any], format: Format, every: bool = False) -> None:
     if format is Format.table:
         from karat.report import terminal
 
-        terminal.scores(content, _console())
+        if "rows" in content:
+            terminal.by(content, _console())
+        else:
+            terminal.scores(content, _console(), every)
     else:
         from karat.report.formats import FORMATS
 

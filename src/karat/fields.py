@@ -8,6 +8,11 @@ OPTIONS = {  # flags of single suites, which say what they set
     "match": "pose: compare whole instances (oks) or only their centres (centroid).",
 }
 
+EXPORTS = {  # other layouts of the results that single suites write
+    "legacy_npz": "pose: also write the results as SLEAP-NN's metrics.npz, and its .json beside it.",
+    "sigmas_out": "pose: write the sigmas that --metric node_sigma found, for --sigmas.",
+}
+
 FIELDS = {
     "pred": "Predictions: a folder of videos, of frame folders or of arrays, or one of these.",
     "truth": "The truth, paired with the predictions by relative path without suffix.",

@@ -6,16 +6,19 @@ import inspect
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import chain, repeat
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from karat.rows import Rows
 
 Array = NDArray[Any]
 Columns = Mapping[str, Array]
@@ -151,6 +154,10 @@ class Metric(Statistic):
         super().__init_subclass__()
         if "scores" in cls.__dict__:
             registry[cls.__name__] = cls
+
+    def remarks(self, rows: Rows) -> Iterable[str]:  # noqa: ARG002
+        """What a reader of the scores must know of the rows besides: sentences for the notes."""
+        return ()
 
     @property
     def statistic(self) -> Statistic:

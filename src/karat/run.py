@@ -16,7 +16,7 @@ from karat.measure import Failure, Measured, needs
 from karat.metric import Metric, Statistic, snake
 from karat.region import ALL
 from karat.rows import Rows, concatenate, empty
-from karat.score import Value, by_frame, by_sample, over_dataset, plain_number, score_key
+from karat.score import Value, by_frame, by_sample, of_keys, over_dataset, plain_number, score_key
 from karat.suite import Reading
 
 COMPUTED_BY = ("numpy", "opencv-python-headless", "scipy", "av")
@@ -173,7 +173,14 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers must know."""
-        return [*self.notes_before, *self._facts(), *self._excluded(), *self._undefined(), *self._failed()]
+        return [
+            *self.notes_before,
+            *self._facts(),
+            *self._remarks(),
+            *self._excluded(),
+            *self._undefined(),
+            *self._failed(),
+        ]
 
     def plain(self) -> dict[str, Any]:
         """The scores as strict JSON: the same bytes for the same inputs."""
@@ -188,8 +195,8 @@ class Run:
     def table(self) -> list[dict[str, Any]]:
         """One record a score and region."""
         return [
-            {"score": name.partition("@")[0], "region": name.partition("@")[2] or ALL, **value.__dict__}
-            for name, value in self.scores.items()
+            {"score": score, "region": region, **self.scores[key].__dict__}
+            for key, (score, region) in of_keys(self.scores).items()
         ]
 
     def __repr__(self) -> str:
@@ -240,6 +247,11 @@ class Run:
             example = ", ".join(f"{name} {fps:g}" for name, fps in rates[0].items())
             said = f"Frame rates differ in {_count(len(rates), 'sample')} ({example} in the first)"
             yield f"{said}: frames are paired by index."
+
+    def _remarks(self) -> Iterator[str]:
+        for metric, rows, _ in self._each():
+            if len(rows):
+                yield from metric.remarks(rows)
 
     def _undefined(self) -> Iterator[str]:
         for metric, rows, failed in self._each():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from karat.metric import Array, Metric, Sums, Weighted, ratio
+from karat.metric import Array, Metric, Sums, Weighted, metrics, ratio
 from karat.region import ALL
 from karat.rows import Rows, reduce
 
@@ -40,6 +40,20 @@ def plain_number(value: float) -> float | str | None:
 def score_key(name: str, region: str) -> str:
     """score, or score@region."""
     return name if region == ALL else f"{name}@{region}"
+
+
+def of_keys(keys: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """For each key its score and its region; a score's own name may have an @, as PCK@5."""
+    known = {score for kind in metrics().values() for score in kind.scores}
+
+    def parted(key: str) -> tuple[str, str]:
+        if key in known:
+            return key, ALL
+        ends = (place for place, letter in enumerate(key) if letter == "@")
+        end = next((place for place in ends if key[:place] in known), key.find("@"))
+        return (key, ALL) if end < 0 else (key[:end], key[end + 1 :])
+
+    return {key: parted(key) for key in keys}
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Export:
-    """Another layout of a run's results, for users of another tool; `write(run, path)` raises OSError."""
+    """Another layout of a run's results; `write(run, path)` raises OSError."""
 
     about: str
     write: Callable[[Any, Path], None]
@@ -100,6 +100,8 @@ class Suite:
     shard_samples: int = 1
     options: Mapping[str, Option] = field(default_factory=dict)
     exports: Mapping[str, Export] = field(default_factory=dict)
+    headline: tuple[str, ...] = ()  # the scores that a table shows first, where not all
+    tables: tuple[str, ...] = ()  # the kinds of parts that have a table of their own below it
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
     bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
     citation: str = ""

@@ -1,31 +1,21 @@
-"""The demo: scenes with known truth, a few pretend models, their scores side by side."""
+"""The demos: scenes with known truth, a few pretend models, their scores side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
-from karat.demo.write import write
-from karat.evaluation import evaluate
 from karat.run import Run
 
+DEMOS: Mapping[str, tuple[str, str]] = {  # suite -> the module that makes its scenes, and what these are
+    "transfer": ("karat.demo.transfer", "three scenes"),
+    "pose": ("karat.demo.pose", "three mice in two films"),
+}
 
-def transfer(folder: Path, workers: int | None = None) -> dict[str, Run]:
-    """Writes the clips under `folder`, evaluates every model against the truth, keeps the runs under `folder`/runs."""
-    places = write(folder)
-    shared = ("truth", "truth_depth", "truth_segments", "masks")
-    return {
-        name: evaluate(
-            "transfer",
-            pred=place / "videos",
-            pred_depth=place / "depth",
-            pred_segments=place / "segments",
-            out=folder / "runs" / name,
-            workers=workers,
-            truth=places["truth"],
-            truth_depth=places["truth_depth"],
-            truth_segments=places["truth_segments"],
-            masks=places["masks"],
-        )
-        for name, place in places.items()
-        if name not in shared
-    }
+
+def show(suite: str, folder: Path, workers: int | None = None) -> tuple[str, dict[str, Run]]:
+    """What the scenes of a suite's demo are; every pretend model evaluated on them, kept under `folder`/runs."""
+    module, scenes = DEMOS[suite]
+    run: Callable[[Path, int | None], dict[str, Run]] = import_module(module).run
+    return scenes, run(folder, workers)

@@ -151,6 +151,9 @@ def greedy_by_threshold(
 
 def per_node(sigma: float | tuple[Any, ...], nodes: tuple[str, ...], count: int) -> Array:
     """One sigma a node: the same for all, in the order of the nodes, or by their names."""
+    given = [sigma] if isinstance(sigma, float) else [one[1] if isinstance(one, tuple) else one for one in sigma]
+    if not all(one > 0 for one in given):
+        raise InputError(f"a sigma is {min(given):g}: it says how far people place a node apart, above 0.")
     if isinstance(sigma, float):
         return np.full(count, sigma)
     if sigma and isinstance(sigma[0], tuple):

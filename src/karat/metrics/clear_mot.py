@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from karat.metric import Array, Metric, Score, Sums
-from karat.metrics.tracks import COUNTED, LEAVES, Tracks, Undefined, share
+from karat.metrics.tracks import COUNTED, LEAVES, Tracks, Undefined, identity_switches, share
+from karat.rows import Rows
 
+TOLD = 8  # identity switches that a note lists
 _FEWER = "a prediction that is matched less often can break less often"
 
 
 def _count(better: Literal["higher", "lower"] | None, about: str, identity: float | None = None) -> Score:
-    return Score(better, (0, np.inf), identity, about)
+    return Score(better, (0, np.inf), identity, about, whole=True)
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,9 @@ class ClearMOT(Metric):
         "CLR_F1": Score("higher", (0, 1), 1, "2 TP / (2 TP + FN + FP)"),
         "sMOTA": Score("higher", (-np.inf, 1), 1, "as MOTA, a match counting as much as it is similar"),
         "MOTAL": Score("higher", (-np.inf, 1), 1, "as MOTA, with log10(IDSW)"),
-        "MOTP_sum": _count("higher", "summed similarity of the matches"),
+        "MOTP_sum": Score("higher", (0, np.inf), None, "summed similarity of the matches"),
         "MOTP_distance": Score("lower", (0, 1), 0, "1 - MOTP"),
-        "FP_per_frame": _count("lower", "predictions without a match a frame", 0),
+        "FP_per_frame": Score("lower", (0, np.inf), 0, "predictions without a match a frame"),
         "CLR_Frames": _count(None, "frames"),
         "mean_gt_coverage": Score("higher", (0, 1), 1, "mean over true tracks of the share that is matched"),
         "mean_track_purity": Score("higher", (0, 1), 1, "share of matches with their predicted track's main truth"),
@@ -72,7 +75,7 @@ class ClearMOT(Metric):
         "n_pred_untracked": _count(None, "predictions without a track: left out"),
         "n_dont_care": _count(None, "predictions matched with those true instances: neither for nor against"),
         "n_gt_unlabelled": _count(None, "true instances without a visible node"),
-        "n_pred_nodeless": _count(None, "predictions without a node"),
+        "n_pred_unseen": _count(None, "predictions without a node"),
         "n_frames_missing_pred": _count(None, "frames that the prediction does not list"),
     }
     aliases: ClassVar = ("clear", "id_switches", "num_switches", "fragmentations", "num_fragmentations")
@@ -123,10 +126,18 @@ class ClearMOT(Metric):
             "n_pred_untracked": s.preds_untracked,
             "n_dont_care": s.preds_aside,
             "n_gt_unlabelled": s.truths_unlabelled,
-            "n_pred_nodeless": s.preds_nodeless,
+            "n_pred_unseen": s.preds_nodeless,
             "n_frames_missing_pred": s.frames_without_pred,
         }
         return {name: np.where(s.frames > 0, value, np.nan) for name, value in found.items()}
+
+    def remarks(self, rows: Rows) -> Iterable[str]:
+        """Where the identity switches are."""
+        switches = identity_switches(rows)
+        if switches:
+            told = [f"{s.video}:{s.frame} ({s.truth}: {s.before} to {s.after})" for s in switches[:TOLD]]
+            more = f" and {len(switches) - TOLD} more" if len(switches) > TOLD else ""
+            yield f"Identity switches, video:frame (true track: predicted tracks): {', '.join(told)}{more}."
 
     def _share(self, part: Array, whole: Array) -> Array:
         return share(part, whole, self.undefined)

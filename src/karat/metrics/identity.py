@@ -34,9 +34,9 @@ class Identity(Metric):
         "IDF1": Score("higher", (0, 1), 1, "2 IDTP / (2 IDTP + IDFN + IDFP)"),
         "IDP": Score("higher", (0, 1), 1, "IDTP / (IDTP + IDFP)"),
         "IDR": Score("higher", (0, 1), 1, "IDTP / (IDTP + IDFN)"),
-        "IDTP": Score("higher", (0, np.inf), None, "instances that paired tracks have in common"),
-        "IDFP": Score("lower", (0, np.inf), 0, "the other predictions"),
-        "IDFN": Score("lower", (0, np.inf), 0, "the other true instances"),
+        "IDTP": Score("higher", (0, np.inf), None, "instances that paired tracks have in common", whole=True),
+        "IDFP": Score("lower", (0, np.inf), 0, "the other predictions", whole=True),
+        "IDFN": Score("lower", (0, np.inf), 0, "the other true instances", whole=True),
         "IDF1_matched": Score("higher", (0, 1), 1, "share of matches whose tracks are paired"),
     }
     exempt: ClassVar = {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from karat.errors import Inapplicable, UsageError
-from karat.kernels.keypoints import EPS, box_area, frames_alike, oks, squared_distances
+from karat.kernels.keypoints import EPS, box_area, frames_alike, oks, per_node, squared_distances
 from karat.kernels.tracking import (
     Pairs,
     Scene,
@@ -27,6 +27,7 @@ from karat.kernels.tracking import (
     turned,
 )
 from karat.metric import Array, Statistic, ratio
+from karat.metrics.matches import one_skeleton
 from karat.rows import Elements, Rows
 from karat.sources.guard import refusal
 from karat.sources.poses import Poses
@@ -52,8 +53,9 @@ class Tracks(Statistic):
     """Tracks of poses against true ones, frame by frame; similarity is OKS on the box of the visible true nodes.
 
     OKS: the mean over the nodes that are visible in the truth of exp(-d^2 / (2 (2 sigma)^2 area)), 0 for a node that is
-    not predicted; sigma: one for all nodes, or one a node. Where the area is below `min_area` square pixels (a thin or
-    a one-node truth) it is max(0, 1 - d / near), d the mean distance in pixels of the nodes that both have.
+    not predicted; sigma: one for all nodes, one a node, or by the nodes' names. Where the area is below `min_area`
+    square pixels (a thin or a one-node truth) it is max(0, 1 - d / near), d the mean distance in pixels of the nodes
+    that both have.
 
     A pair is matched from `match_threshold` on. matching="previous": pairs of the frame before are kept where they
     still hold, then the total similarity is the largest (TrackEval). "established": a truth keeps the track that it was
@@ -73,7 +75,7 @@ class Tracks(Statistic):
     All other columns add over frames and videos; what is known of a track as a whole stands in its last frame.
     """
 
-    sigma: float | tuple[float, ...] = 0.025
+    sigma: float | tuple[float, ...] | tuple[tuple[str, float], ...] = 0.025
     match_threshold: float = 0.5
     matching: Literal["previous", "established", "frame"] = "previous"
     min_area: float = 1.0
@@ -89,16 +91,16 @@ class Tracks(Statistic):
         super().__post_init__()
         if not 0 < self.match_threshold <= 1:
             raise UsageError(f"Tracks.match_threshold is above 0 and at most 1, not {self.match_threshold!r}.")
-        for name, values in (("sigma", np.ravel(self.sigma)), ("near", np.array([self.near]))):
-            if not (values > 0).all():
-                raise UsageError(f"Tracks.{name} is positive, not {getattr(self, name)!r}.")
+        if self.near <= 0:
+            raise UsageError(f"Tracks.near is positive, not {self.near!r}.")
 
     def measure(self, pred: Poses, truth: Poses, sample: Any) -> Elements:  # noqa: ARG002
+        one_skeleton(pred, truth)
         for side, poses in (("true", truth), ("predicted", pred)):
             if len(poses) and (poses.track < 0).all():
                 raise Inapplicable(f"the {side} instances have no tracks: there are no identities to compare.")
         pred = pred.ordered_as(truth)
-        _refuse_odd(self, pred, truth)
+        _refuse_odd(pred, truth)
         return _Sides(self, pred, truth).elements()
 
 
@@ -196,7 +198,7 @@ class _Sides:
     def similarity(self, truths: Array, preds: Array) -> Array:
         """Of true (F, T) and predicted (F, P) instances, (F, T, P)."""
         points, area = self.truth.points[truths], box_area(self.truth.points[truths])
-        sigma = np.broadcast_to(np.asarray(self.by.sigma), points.shape[2:3])
+        sigma = per_node(self.by.sigma, self.truth.nodes, points.shape[2])
         with np.errstate(over="ignore", invalid="ignore"):
             squares = squared_distances(points, self.pred.points[preds])
             spread = (2 * sigma) ** 2 * 2 * (area[..., None] + EPS)
@@ -321,9 +323,9 @@ def _seen(poses: Poses) -> Array:
     return np.asarray(~np.isnan(poses.points).all(axis=(1, 2)))
 
 
-def _refuse_odd(by: Tracks, pred: Poses, truth: Poses) -> None:
+def _refuse_odd(pred: Poses, truth: Poses) -> None:
     """What has no one answer."""
-    nodes, space = truth.points.shape[1:]
+    space = truth.points.shape[2]
     if pred.points.shape[2] != 2 or space != 2:
         raise refusal(
             "the poses",
@@ -331,8 +333,6 @@ def _refuse_odd(by: Tracks, pred: Poses, truth: Poses) -> None:
             "two were expected, since the similarity is measured on the area of a box",
             "project them",
         )
-    if np.size(by.sigma) not in (1, nodes):
-        raise refusal("the skeleton", f"has {nodes} nodes", f"there are {np.size(by.sigma)} sigmas", "give one a node")
     for side, poses in (("truth", truth), ("prediction", pred)):
         twice = np.intersect1d(poses.repeated, truth.labelled)
         if len(twice):

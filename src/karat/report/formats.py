@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from karat.score import of_keys
 
 COLUMNS = ("score", "region", "value", "n", "undefined", "excluded", "failed")
 
 
 def as_json(content: Mapping[str, Any]) -> bytes:
-    """What scores.json holds."""
+    """What scores.json holds, or a wide table."""
     return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -20,15 +22,19 @@ def as_csv(content: Mapping[str, Any]) -> bytes:
     """One line a score and region; an undefined value is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(["" if cell is None else cell for cell in row.values()] for row in records(content))
+    rows = records(content)
+    writer.writerow(columns(rows))
+    writer.writerows(["" if cell is None else cell for cell in row.values()] for row in rows)
     return out.getvalue().encode()
 
 
 def as_markdown(content: Mapping[str, Any]) -> bytes:
     """A table, the notes, the signature."""
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|---|---|" + "---:|" * 5]
-    for row in records(content):
+    rows = records(content)
+    names = columns(rows)
+    left = 1 if "by" in content else 2
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * left + "---:|" * (len(names) - left)]
+    for row in rows:
         cells = [
             "–" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row.values()
         ]
@@ -42,20 +48,31 @@ def as_parquet(content: Mapping[str, Any]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [{**row, "value": None if row["value"] is None else float(row["value"])} for row in records(content)]
-    types = [("score", pa.string()), ("region", pa.string()), ("value", pa.float64())]
-    schema = pa.schema([*types, *((name, pa.int64()) for name in COLUMNS[3:])])
-    table = pa.Table.from_pylist(rows, schema).replace_schema_metadata({"signature": content["signature"]})
+    text, counts = ("score", "region", content.get("by")), COLUMNS[3:]
+    rows = records(content)
+    kinds = {
+        name: pa.string() if name in text else pa.int64() if name in counts else pa.float64() for name in columns(rows)
+    }
+    numbers = [name for name, kind in kinds.items() if kind == pa.float64()]
+    rows = [row | {name: None if row[name] is None else float(row[name]) for name in numbers} for row in rows]
+    table = pa.Table.from_pylist(rows, pa.schema(kinds)).replace_schema_metadata({"signature": content["signature"]})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     return bytes(sink.getvalue())
 
 
+def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The names of the columns; without any row those of scores."""
+    return tuple(rows[0]) if rows else COLUMNS
+
+
 def records(content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One record a score and region."""
+    """One record a score and region; of a wide table its rows."""
+    if "rows" in content:
+        return list(content["rows"])
     return [
-        {"score": key.partition("@")[0], "region": key.partition("@")[2] or "all", **value}
-        for key, value in content["scores"].items()
+        {"score": score, "region": region, **content["scores"][key]}
+        for key, (score, region) in of_keys(content["scores"]).items()
     ]
 
 

@@ -15,16 +15,23 @@ from rich.text import Text
 from karat.checking import Finding
 from karat.describe import MetricPage, SuitePage
 from karat.errors import told
+from karat.metric import Score, metrics
+from karat.report import wide
+from karat.score import of_keys
+from karat.suites import load, names
 
 ARROWS = {"higher": "↑", "lower": "↓", None: ""}
 COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def scores(content: Mapping[str, Any], console: Console) -> None:
-    """The table of a run, its notes and its signature; `content` is what scores.json holds."""
-    from karat.metric import metrics
+def scores(content: Mapping[str, Any], console: Console, every: bool = False) -> None:
+    """The table of a run, its notes and its signature; `content` is what scores.json holds.
 
-    better = {name: score.better for kind in metrics().values() for name, score in kind.scores.items()}
+    Parts of scores have tables of their own, and a suite may say which scores come first; `every` shows all in one.
+    """
+    declared, named = _declared(), of_keys(content["scores"])
+    suite = load(content["suite"]) if content["suite"] in names() else None
+    shown = list(named) if every else _first(named, suite.headline if suite else (), wide.kinds(content))
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -36,16 +43,24 @@ def scores(content: Mapping[str, Any], console: Console) -> None:
     for name in ("value", "n", "undefined", "excluded", "failed"):
         table.add_column(name, justify="right")
     last = ""
-    for key, value in content["scores"].items():
-        name, _, region = key.partition("@")
-        shown = "" if name == last else f"{name} {ARROWS[better.get(name)]}"
+    for key in shown:
+        (name, region), value = named[key], content["scores"][key]
+        title = "" if name == last else f"{name} {_arrow(declared, name)}"
         counts = [
             Text(str(value[c]), style="red" if value[c] and c != "n" else "")
             for c in ("n", "undefined", "excluded", "failed")
         ]
-        table.add_row(_plain(shown), _plain(region or "all"), number(value["value"]), *counts)
+        table.add_row(_plain(title), _plain(region), number(value["value"], _whole(declared, name)), *counts)
         last = name
     console.print(table)
+    tabled = [kind for kind in wide.kinds(content) if suite and kind in suite.tables and not every]
+    for kind in tabled:
+        _wide_table(wide.by_part(content, kind), console)
+    hidden = [kind for kind in wide.kinds(content) if kind not in tabled] if len(shown) < len(named) else []
+    if len(shown) < len(named):
+        by = f", --by {', '.join(hidden)}" if hidden else ""
+        console.print(f"  {len(named) - len(shown)} more scores: --all{by}, or --format json", style="dim")
+        console.print()
     for note in content["notes"]:
         console.print(_plain(f"  note: {note}"), style="cyan")
     if content["notes"]:
@@ -55,23 +70,89 @@ def scores(content: Mapping[str, Any], console: Console) -> None:
 
 def side_by_side(runs: Mapping[str, Mapping[str, Any]], title: str, console: Console) -> None:
     """One column a run, the best of each score in bold; each content as scores.json holds it."""
-    from karat.metric import metrics
-
-    better = {name: score.better for kind in metrics().values() for name, score in kind.scores.items()}
+    first = next(iter(runs.values()))
+    declared, named = _declared(), of_keys(first["scores"])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     table.add_column("score")
     table.add_column("region")
     for name in runs:
         table.add_column(name, justify="right")
     last = ""
-    for key in next(iter(runs.values()))["scores"]:
-        name, _, region = key.partition("@")
+    for key in _first(named, load(first["suite"]).headline, wide.kinds(first)):
+        name, region = named[key]
         values = [content["scores"][key]["value"] for content in runs.values()]
-        best = _best(values, better.get(name))
-        cells = [Text(number(value), style="bold green" if value == best else "") for value in values]
-        table.add_row("" if name == last else f"{name} {ARROWS[better.get(name)]}", region or "all", *cells)
+        best = _best(values, declared[name].better if name in declared else None)
+        whole = _whole(declared, name)
+        cells = [Text(number(value, whole), style="bold green" if value == best else "") for value in values]
+        table.add_row("" if name == last else f"{name} {_arrow(declared, name)}", region, *cells)
         last = name
     console.print(table)
+
+
+def by(content: Mapping[str, Any], console: Console) -> None:
+    """A wide table and its signature; turned where it is wider than it is long."""
+    rows, (first, *scores) = content["rows"], content["rows"][0]
+    if len(rows) < len(scores):
+        declared = _declared()
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column(_plain(first))
+        for row in rows:
+            table.add_column(_plain(row[first]), justify="right")
+        for name in scores:
+            cells = [number(row[name], _whole(declared, name)) for row in rows]
+            table.add_row(_plain(f"{name} {_arrow(declared, name)}".strip()), *cells)
+        console.print(table)
+    else:
+        _wide_table(content, console)
+    console.print(_plain(content["signature"]), style="dim", soft_wrap=True)
+
+
+def _wide_table(content: Mapping[str, Any], console: Console) -> None:
+    declared, (first, *rest) = _declared(), content["rows"][0]
+    heads = [f"{name} {_arrow(declared, name)}".strip() for name in rest]
+    for start, stop in _spans(
+        [len(head) for head in heads], console.width - max(len(r[first]) for r in content["rows"])
+    ):
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column(_plain(first))
+        for head in heads[start:stop]:
+            table.add_column(_plain(head), justify="right", no_wrap=True)
+        for row in content["rows"]:
+            cells = [number(row[name], _whole(declared, name)) for name in rest[start:stop]]
+            table.add_row(_plain(row[first]), *cells)
+        console.print(table)
+
+
+def _spans(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Columns side by side as long as there is room, at least one."""
+    spans, start, taken = [], 0, 0
+    for place, width in enumerate(widths):
+        taken += max(width, 8) + 3
+        if taken > room and place > start:
+            spans.append((start, place))
+            start, taken = place, max(width, 8) + 3
+    return [*spans, (start, len(widths))]
+
+
+def _first(named: Mapping[str, tuple[str, str]], headline: Sequence[str], kinds: Sequence[str]) -> list[str]:
+    """The keys of what comes first: no parts, and where there is a headline its scores alone, in its order."""
+    plain = [key for key, (_, region) in named.items() if region.partition(":")[0] not in kinds]
+    if not headline:
+        return plain
+    place = {name: i for i, name in enumerate(headline)}
+    return sorted((key for key in plain if named[key][0] in place), key=lambda key: place[named[key][0]])
+
+
+def _declared() -> dict[str, Score]:
+    return {name: score for kind in metrics().values() for name, score in kind.scores.items()}
+
+
+def _arrow(declared: Mapping[str, Score], name: str) -> str:
+    return ARROWS[declared[name].better] if name in declared else ""
+
+
+def _whole(declared: Mapping[str, Score], name: str) -> bool:
+    return name in declared and declared[name].whole
 
 
 def findings(found: Sequence[Finding], samples: int, console: Console) -> None:
@@ -133,12 +214,14 @@ def catalogue(content: Mapping[str, Iterable[tuple[str, str, str]]], console: Co
     console.print(_table(("metric", "what it measures", "scores"), list(content["metrics"])))
 
 
-def number(value: float | str | None) -> str:
-    """Four significant places; what is undefined is a dash."""
+def number(value: float | str | None, whole: bool = False) -> str:
+    """Four places, none of a count; what is undefined is a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, str):
         return value
+    if whole and value == int(value):
+        return f"{value:.0f}"
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
 
 
