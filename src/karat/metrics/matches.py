@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from karat.errors import Inapplicable, InputError, told
+from karat.errors import Inapplicable, InputError, UsageError, told
 from karat.kernels.keypoints import (
     EPS,
     Frames,
@@ -23,6 +23,7 @@ from karat.kernels.keypoints import (
 )
 from karat.metric import Array, Statistic, Sums
 from karat.rows import Elements
+from karat.sources.guard import refusal
 from karat.sources.pose_frames import Compared, compared
 from karat.sources.poses import Poses
 
@@ -90,6 +91,10 @@ class Matches(Statistic):
     default_score: float | None = None
     length: Literal["box", "torso"] | tuple[str, str] = "box"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_area(self)
+
     def measure(self, pred: Poses, truth: Poses) -> Elements:
         one_skeleton(pred, truth)
         pred = pred.ordered_as(truth)
@@ -112,8 +117,9 @@ class Matches(Statistic):
         size = extent(truth.points)
         area = areas(size, truth.area, self.scale)
         sigma = per_node(self.sigma, truth.nodes, seen.shape[1])
-        thin = (area < self.min_area) & (self.thin != "exact")
-        flagged = truth.ignore | truth.crowd | (~seen.any(axis=1) & (self.unlabelled == "ignore"))
+        shown = seen.any(axis=1)
+        thin = shown & (area < self.min_area) & (self.thin != "exact")
+        flagged = truth.ignore | truth.crowd | (~shown & (self.unlabelled == "ignore"))
         missed = np.where(thin & (self.thin == "ignore"), Role.THIN_MISSED, Role.MISSED)
         return _Known(
             seen,
@@ -196,6 +202,12 @@ class _Seats:
     oks: Array
 
 
+def positive_area(of: Any) -> None:
+    """Fails where a number that similarities are scaled by is no area."""
+    if isinstance(of.scale, float) and of.scale <= 0:
+        raise UsageError(f"{type(of).__name__}.scale is a positive area, or says which, not {of.scale:g}.")
+
+
 def paired(s: Sums) -> Array:
     """The rows that have both sides, thin truths included."""
     both: Array = (s.role == Role.PAIR) | (s.role == Role.THIN_PAIR)
@@ -203,7 +215,15 @@ def paired(s: Sums) -> Array:
 
 
 def one_skeleton(pred: Poses, truth: Poses) -> None:
-    """Predictions of one node say where instances are, not how they are posed."""
+    """Poses of one space; predictions of one node say where instances are, not how they are posed."""
+    space, wanted = pred.points.shape[2], truth.points.shape[2]
+    if len(pred) and space != wanted:
+        raise refusal(
+            pred.name or "the prediction",
+            f"has points of {space} coordinates",
+            f"{wanted} as in the truth were expected",
+            "evaluate predictions of the same space",
+        )
     if pred.points.shape[1] == 1 < truth.points.shape[1]:
         raise Inapplicable("the predictions have one node and the truth has more: only centroids can be compared.")
 
