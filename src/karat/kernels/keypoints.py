@@ -33,10 +33,12 @@ def frames_alike(frames: Array, truth_frame: Array, pred_frame: Array, nodes: in
     """
     truth_order, truth_first, truth_count = _grouped(frames, truth_frame)
     pred_order, pred_first, pred_count = _grouped(frames, pred_frame)
-    shapes = np.stack([truth_count, pred_count], axis=1)
-    for truths, preds in np.unique(shapes, axis=0):
-        chosen = np.flatnonzero((truth_count == truths) & (pred_count == preds))
-        step = max(1, CHUNK // max(1, int(truths) * int(preds) * nodes))
+    most = 1 + int(pred_count.max(initial=0))
+    shape = truth_count * most + pred_count
+    for one in np.unique(shape).tolist():
+        truths, preds = divmod(one, most)
+        chosen = np.flatnonzero(shape == one)
+        step = max(1, CHUNK // max(1, truths * preds * nodes))
         for start in range(0, len(chosen), step):
             some = chosen[start : start + step]
             yield Frames(
