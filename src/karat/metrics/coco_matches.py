@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from karat.errors import UsageError
 from karat.kernels.keypoints import (
     EPS,
     Frames,
@@ -21,7 +22,7 @@ from karat.kernels.keypoints import (
     squared_distances,
 )
 from karat.metric import Array, Statistic
-from karat.metrics.matches import by_score, one_skeleton, scores_of
+from karat.metrics.matches import by_score, one_skeleton, positive_area, scores_of
 from karat.rows import Elements
 from karat.sources.pose_frames import compared
 from karat.sources.poses import Poses
@@ -36,8 +37,11 @@ class CocoMatches(Statistic):
     by falling score each take the free truth of the largest OKS that is at least the threshold.
 
     The first `max_detections` predictions of a frame count. Truths without a visible node, crowds, and those marked to
-    be ignored or of an area outside of the range are ignored, and so are predictions that are matched to one of them or
-    that are not matched and of an area outside of the range. Ranges: all (without a limit), medium 32^2 to 96^2, large.
+    be ignored (a mark that pycocotools overwrites) or of an area outside of the range are ignored, and so are
+    predictions that are matched to one of them or that are not matched and of an area outside of the range. Ranges: all
+    (without a limit), medium 32^2 to 96^2, large. The area of a truth is the one that is given, else its nodes' box; of
+    a prediction it is the box that is given, else its nodes' box.
+
     OKS, sigma and scale are those of `Matches`; of a truth without a visible node, OKS is by the distance of the
     predicted nodes to its given box, doubled.
 
@@ -54,6 +58,12 @@ class CocoMatches(Statistic):
     user_labels_only: bool = True
     default_score: float | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_area(self)
+        if self.max_detections < 1:
+            raise UsageError(f"CocoMatches.max_detections is at least 1, not {self.max_detections}.")
+
     def measure(self, pred: Poses, truth: Poses) -> Elements:
         one_skeleton(pred, truth)
         pred = pred.ordered_as(truth)
@@ -62,7 +72,7 @@ class CocoMatches(Statistic):
         turn = by_score(score, both.inside)
         groups = frames_alike(both.frames, both.truth.frame, pred.frame[turn], pred.points.shape[1])
         at = [Frames(group.frame, group.truth, turn[group.pred]) for group in groups]
-        area = areas(extent(both.truth.points), both.truth.area, self.scale)
+        area = _Areas.of(both.truth, pred, self.scale)
         rows = [row for one in at for row in self._rows(one, both.truth, pred, area)]
         frame, own, found, left_out, wanted = (np.concatenate(column) for column in zip(*rows, strict=True))
         order = np.argsort(frame, kind="stable")
@@ -74,20 +84,19 @@ class CocoMatches(Statistic):
         }
         return Elements(frame[order], {name: column[order] for name, column in columns.items()})
 
-    def _rows(self, at: Frames, truth: Poses, pred: Poses, area: Array) -> Iterator[tuple[Array, ...]]:
+    def _rows(self, at: Frames, truth: Poses, pred: Poses, area: _Areas) -> Iterator[tuple[Array, ...]]:
         """Predictions, then truths: frame, prediction (-1), found, left out, wanted."""
         frames, preds, truths = len(at.frame), at.pred.shape[1], at.truth.shape[1]
-        alike = self._similar(at, truth, pred, area)
+        alike = self._similar(at, truth, pred, area.scale)
         alike[:, self.max_detections :] = np.nan
         late = (np.arange(preds) >= self.max_detections)[:, None]
-        nodeless = ~(~np.isnan(truth.points[..., 0])).any(axis=1)
+        nodeless = np.isnan(truth.points[..., 0]).all(axis=1)
         unasked = (truth.ignore | truth.crowd | nodeless)[at.truth]
-        boxes = np.nan_to_num(box_area(pred.points))
-        pred_area = np.where(np.isnan(pred.area), boxes, pred.area)[at.pred]
+        truth_area, pred_area = area.truth[at.truth], area.pred[at.pred]
         found, left_out = np.zeros((2, frames, preds, len(AREAS), len(THRESHOLDS)), bool)
         wanted = np.zeros((frames, truths, len(AREAS)), bool)
         for place, (low, high) in enumerate(AREAS.values()):
-            ignored = unasked | (area[at.truth] < low) | (area[at.truth] > high)
+            ignored = unasked | (truth_area < low) | (truth_area > high)
             hit, passed = greedy_by_threshold(alike, ignored, truth.crowd[at.truth], THRESHOLDS)
             beyond = (pred_area < low) | (pred_area > high)
             found[:, :, place] = hit & ~passed
@@ -109,13 +118,32 @@ class CocoMatches(Statistic):
         variance = (2 * per_node(self.sigma, truth.nodes, points.shape[2])) ** 2
         spread = 2 * variance * (area[at.truth][..., None] + EPS)
         alike = oks(squared_distances(points, pred.points[at.pred]), seen, spread)
-        boxed: Array = ~(seen.any(axis=2) | np.isnan(boxes).any(axis=2))
+        boxed: Array = np.logical_not(seen.any(axis=2) | np.isnan(boxes).any(axis=2))
         if boxed.any():
             outside = _beyond_doubled(boxes, pred.points[at.pred])
             every = np.ones(seen.shape, bool)
             given = np.where(np.isnan(truth.area), 0.0, truth.area)[at.truth][..., None]
             alike = np.where(boxed[:, None], oks(outside, every, 2 * variance * (given + EPS)), alike)
         return alike
+
+
+@dataclass(frozen=True)
+class _Areas:
+    """What similarities are scaled by, and which ranges instances belong to."""
+
+    scale: Array
+    truth: Array
+    pred: Array
+
+    @classmethod
+    def of(cls, truth: Poses, pred: Poses, scale: str | float) -> _Areas:
+        """Areas of all instances."""
+        given = pred.box[:, 2] * pred.box[:, 3]
+        return cls(
+            areas(extent(truth.points), truth.area, scale),
+            np.where(np.isnan(truth.area), box_area(truth.points), truth.area),
+            np.nan_to_num(np.where(np.isnan(given), box_area(pred.points), given)),
+        )
 
 
 def _beyond_doubled(boxes: Array, pred: Array) -> Array:
