@@ -1,8 +1,8 @@
-"""The peak memory of `karat run transfer` over a long 1080p pair: `python -m bench.memory` (Linux).
+"""The peak memory of `karat run`, over a long 1080p pair and over a million poses: `python -m bench.memory` (Linux).
 
 Writes 600 frames of moving gradients as H.264, evaluates the first 100, 300 and 600 of them with two workers and the
 Gaussian blur, adds up the resident memory of the command and everything it started, and exits with 1 where the peak
-passes 1.5 GB or grows with the number of frames.
+passes 1.5 GB or grows with the number of frames. A million instances of fifteen nodes may take 4 GB.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.poses import ANIMALS, pair
+
 LENGTHS = (100, 300, 600)
 WIDTH, HEIGHT = 1920, 1080
 BOUND = 1.5e9
+POSES, POSES_BOUND = 1_000_000, 4e9
 GROWTH = 1.1  # of the longest clip's peak over the shortest's: noise of the sampling, not of the length
 EVERY = 0.02  # seconds between samples
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -38,7 +41,21 @@ def main() -> int:
     flat = peaks[LENGTHS[-1]] <= GROWTH * peaks[LENGTHS[0]]
     bounded = max(peaks.values()) < BOUND
     print(f"bound 1.5 GB: {'kept' if bounded else 'PASSED'}; flat: {'yes' if flat else 'NO'}")
-    return 0 if bounded and flat else 1
+    poses = a_million_poses()
+    print(f"bound 4 GB: {'kept' if poses < POSES_BOUND else 'PASSED'}")
+    return 0 if bounded and flat and poses < POSES_BOUND else 1
+
+
+def a_million_poses() -> int:
+    """The peak in bytes over a million instances in a plain file; prints it."""
+    with tempfile.TemporaryDirectory(prefix="karat-memory-") as name:
+        for side, poses in zip(("pred", "truth"), pair(POSES // ANIMALS), strict=True):
+            given = {"points": poses.points, "frame": poses.frame, "labelled": poses.labelled}
+            np.savez(Path(name) / side, nodes=np.array(poses.nodes), score=poses.score, **given)
+        sides = (f"--{side}={name}/{side}.npz" for side in ("pred", "truth"))
+        peak, seconds = peak_of(["pose", *sides, "--out", f"{name}/run", "--format", "csv"], Path(name))
+    print(f"{POSES} poses: peak {peak / 1e6:.0f} MB, {seconds:.0f} s", flush=True)
+    return peak
 
 
 def write_clip(path: Path, frames: int, seed: int) -> None:
@@ -72,16 +89,22 @@ def measure(home: Path, frames: int) -> int:
     """The peak in bytes over the first `frames` frames; prints it."""
     fields = ("--pred", str(home / "pred"), "--truth", str(home / "truth"))
     how = ("--set", "blur_ssim.blur=gaussian", "--workers", "2", "--frames", str(frames), "--format", "csv")
-    command = [sys.executable, "-m", "karat", "run", "transfer", *fields, *how]
+    peak, seconds = peak_of(["transfer", *fields, *how], home)
+    print(f"{frames:4} frames: peak {peak / 1e6:.0f} MB, {seconds:.0f} s", flush=True)
+    return peak
+
+
+def peak_of(arguments: list[str], cache: Path) -> tuple[int, float]:
+    """The peak in bytes of `karat run` and all that it starts, and how many seconds it takes."""
     began, peak = time.perf_counter(), 0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "KARAT_CACHE": str(home)}) as process:
+    command, environment = [sys.executable, "-m", "karat", "run", *arguments], {**os.environ, "KARAT_CACHE": str(cache)}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
         while process.poll() is None:
             peak = max(peak, sum(map(resident, tree(process.pid))))
             time.sleep(EVERY)
     if process.returncode:
         raise SystemExit(f"karat ended with {process.returncode}")
-    print(f"{frames:4} frames: peak {peak / 1e6:.0f} MB, {time.perf_counter() - began:.0f} s", flush=True)
-    return peak
+    return peak, time.perf_counter() - began
 
 
 def tree(root: int) -> list[int]:
