@@ -7,10 +7,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from karat.errors import UsageError
 from karat.kernels.keypoints import counts_within
 from karat.metric import Metric, Score, Sums, quotient, ratio
 from karat.metrics.distance import mean
 from karat.metrics.matches import Matches, paired
+from karat.metrics.pck import some_thresholds
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,10 @@ class NormalizedError(Metric):
     }
     parts: ClassVar = {"size": "NPCK at each threshold, in sizes", "node": "NME of each node"}
     aliases: ClassVar = ("PCKh", "normalized_pck")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        some_thresholds(self)
 
     def score(self, s: Sums) -> dict[str, float]:
         sized = paired(s) & (s.length > 0)
@@ -68,6 +74,13 @@ class PckAUC(Metric):
     combine: ClassVar = "rows"
     scores: ClassVar = {"PCK_AUC": Score("higher", (0, 1), 1, "exact area under PCK up to the limit")}
     aliases: ClassVar = ("AUC",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.limit <= 0 or (self.steps is not None and self.steps < 1):
+            raise UsageError(
+                f"PckAUC needs a limit above 0 and at least one step, not {self.limit:g} and {self.steps}."
+            )
 
     def score(self, s: Sums) -> dict[str, float]:
         pairs = paired(s)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from karat.errors import UsageError
 from karat.kernels.keypoints import counts_within
 from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.distance import mean
@@ -39,6 +40,10 @@ class PCK(Metric):
     parts: ClassVar = {"node": "mPCK of each node (mPCK part)", "px": "PCK at each threshold"}
     aliases: ClassVar = ("mPCK_part", "pck_metrics.mPCK", "pck_metrics.PCK@5", "pck_metrics.PCK@10")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        some_thresholds(self)
+
     def pcks(self, distance: Array) -> Array:
         """Whether each node of each pair is within each threshold, (pairs, nodes, thresholds)."""
         limits = np.array(self.thresholds)
@@ -62,3 +67,9 @@ class PCK(Metric):
             **{f"PCK@px:{px:g}": at[px] for px in self.thresholds},
             **{f"mPCK@node:{name}": value for name, value in zip(s.labels, part.tolist(), strict=True)},
         }
+
+
+def some_thresholds(of: Any) -> None:
+    """Fails where there is no distance to be within."""
+    if not of.thresholds:
+        raise UsageError(f"{type(of).__name__}.thresholds is empty: name at least one distance.")

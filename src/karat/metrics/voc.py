@@ -11,6 +11,7 @@ from karat.kernels.ranking import Ranked, ranked
 from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.coco_matches import AREAS, CocoMatches
 from karat.metrics.matches import Matches, Role
+from karat.metrics.pck import some_thresholds
 
 PERCENT = range(50, 100, 5)
 NAMES = [f"{percent / 100:.2f}" for percent in PERCENT]
@@ -90,6 +91,10 @@ class PckVOC(Metric):
     }
     parts: ClassVar = PARTS
     aliases: ClassVar = ("PCK_VOC", "voc_metrics.pck_voc.mAP", "voc_metrics.pck_voc.mAR")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        some_thresholds(self)
 
     def score(self, s: Sums) -> dict[str, float]:
         return scores_of("pck_voc", self.curves(s))
