@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,19 +57,23 @@ def from_table(table: pa.Table, names: Mapping[str, Any]) -> dict[str, Rows]:
 
 
 def _places(part: Rows, joined: Rows) -> Array:
-    """Where the rows of `part` are in `joined`, which has them all."""
-    if (part.samples, part.regions) == (joined.samples, joined.regions) and all(
-        map(np.array_equal, part.keys(), joined.keys())
-    ):
+    """Where the rows of `part` are in `joined`, which has them all, in key order."""
+    sample = _recoded(part.samples, joined.samples)[part.sample]
+    region = _recoded(part.regions, joined.regions)[part.region]
+    own = (sample, part.frame, part.item, region)
+    if all(map(np.array_equal, own, joined.keys())):
         return np.arange(len(joined))
-    place = {key: i for i, key in enumerate(_named_keys(joined))}
-    return np.array([place[key] for key in _named_keys(part)], np.int64)
+    both = [np.concatenate(pair) for pair in zip(joined.keys(), own, strict=True)]
+    order = np.lexsort(both[::-1])  # stable: of equal keys the joined one is first
+    last = np.maximum.accumulate(np.where(order < len(joined), order, -1))
+    places = np.empty(len(order), np.int64)
+    places[order] = last
+    return places[len(joined) :]
 
 
-def _named_keys(rows: Rows) -> list[tuple[str, int, int, str]]:
-    sample = [rows.samples[code] for code in rows.sample]
-    region = [rows.regions[code] for code in rows.region]
-    return list(zip(sample, rows.frame.tolist(), rows.item.tolist(), region, strict=True))
+def _recoded(names: Sequence[str], among: Sequence[str]) -> Array:
+    place = {name: code for code, name in enumerate(among)}
+    return np.array([place[name] for name in names], np.int32)
 
 
 def _scattered(values: Array, index: Array, count: int) -> pa.Array:
