@@ -17,6 +17,7 @@ import cv2
 
 from karat import __version__
 from karat.engines.local import each
+from karat.errors import InputError
 from karat.folder import RunFolder
 from karat.gather import digests, fingerprint
 from karat.measure import Crew, Measured, Sample, measure_sample
@@ -72,6 +73,8 @@ def execute(
     if prepared.plan.cache is not None:
         prepared.plan.cache.trim()
     run = Run(prepared.identity, fingerprint(hashes), names, measured, prepared.notes, out)
+    if not run.scores and not run.failures:
+        raise InputError(f"Nothing was evaluated. {next(run.excluded())}")
     run.record = {
         "versions": {"karat": __version__, "python": platform.python_version(), **versions()},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": cores()},

@@ -182,6 +182,16 @@ class Run:
             *self._failed(),
         ]
 
+    def excluded(self) -> Iterator[str]:
+        """What metrics say nothing about, and why."""
+        for statistic in self.identity.statistics.values():
+            scorers = [metric for metric in self.identity.metrics if metric.statistic == statistic]
+            reasons = self._inapplicable(scorers[0])
+            if reasons:
+                names = ", ".join(snake(type(metric).__name__) for metric in scorers)
+                said = f"{names}: {_count(len(reasons), 'sample')} left out"
+                yield f"{said}, the first is {next(iter(reasons))}: {next(iter(reasons.values()))}"
+
     def plain(self) -> dict[str, Any]:
         """The scores as strict JSON: the same bytes for the same inputs."""
         return {
@@ -223,15 +233,6 @@ class Run:
         """The samples whose rows are scored."""
         inapplicable = self._inapplicable(metric)
         return [name for name in self.samples if name not in failed and name not in inapplicable]
-
-    def _excluded(self) -> Iterator[str]:
-        for statistic in self.identity.statistics.values():
-            scorers = [metric for metric in self.identity.metrics if metric.statistic == statistic]
-            reasons = self._inapplicable(scorers[0])
-            if reasons:
-                names = ", ".join(snake(type(metric).__name__) for metric in scorers)
-                said = f"{names}: {_count(len(reasons), 'sample')} left out"
-                yield f"{said}, the first is {next(iter(reasons))}: {next(iter(reasons.values()))}"
 
     def _facts(self) -> Iterator[str]:
         facts = [self.measured[name].facts for name in self.samples if name in self.measured]

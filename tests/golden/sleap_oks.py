@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.errors import InputError
 from karat.evaluation import evaluate
 from karat.metrics.matches import Role
 from karat.run import Run
@@ -29,8 +30,11 @@ def answer(case: Case) -> Answer:
     if "inline" not in case.inputs:
         run = evaluated(found, case.protocol["params"])
         return Answer({"scalars": scalars(run, found), "arrays": arrays(run, found)}, left_out)
-    run = evaluated([same_nodes(video) for video in found], case.protocol["params"])
-    return Answer(edge_case(run) if "mOKS" in run.scores and not run.failures else {"ok": False}, left_out)
+    try:
+        run = evaluated([same_nodes(video) for video in found], case.protocol["params"])
+    except InputError:
+        return Answer({"ok": False}, left_out)
+    return Answer({"ok": False} if run.failures else edge_case(run), left_out)
 
 
 def evaluated(found: Sequence[Video], params: Mapping[str, Any]) -> Run:
