@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,12 @@ from karat.prepare import Prepared, prepare
 from karat.progress import progress
 from karat.sources.fingerprint import digest
 from karat.sources.kinds import RECORDS, open_record, open_stream
+from karat.sources.records import Level
 from karat.sources.stream import Stream, select
 from karat.sources.video import VIDEO_SUFFIXES, count_packets
 from karat.suite import Suite
 
 LOOKED_AT = 3  # frames of every source whose values are looked at
-
-Level = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,7 @@ def _counted(sample: Sample, prepared: Prepared, advance: Callable[[int], None])
 
 def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
     streams: dict[str, Stream] = {}
+    records: dict[str, Any] = {}
     plan = prepared.plan
     for name, source in sample.sources.items():
         kind = plan.kind(name)
@@ -76,7 +76,8 @@ def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
             continue
         try:
             if kind in RECORDS:
-                if not open_record(source, kind).length:
+                records[name] = open_record(source, kind).select(plan.reading.first, plan.reading.stride)
+                if not records[name].length:
                     yield Finding("error", sample.id, f"{name} has no frames.")
                 continue
             with open_stream(source, kind) as stream:
@@ -86,7 +87,7 @@ def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
             _whole(source, stream)
         except KaratError as error:
             yield Finding("error", sample.id, str(error))
-    for level, message in [*_shapes(streams, plan), *_copies(sample)]:
+    for level, message in [*_shapes(streams, plan), *_doubts(records, plan), *_copies(sample)]:
         yield Finding(level, sample.id, message)
 
 
@@ -167,6 +168,13 @@ def _shapes(streams: Mapping[str, Stream], plan: Plan) -> Iterator[tuple[Level, 
                 "warning",
                 f"{name} has {rates[0]:g} frames a second and {truth} {rates[1]:g}: frames are paired by index.",
             )
+
+
+def _doubts(records: Mapping[str, Any], plan: Plan) -> Iterator[tuple[Level, str]]:
+    for name, record in records.items():
+        truth = truth_of(name)
+        if truth != name and truth in records:
+            yield from RECORDS[plan.kind(name)].find(record, records[truth])
 
 
 def _copies(sample: Sample) -> Iterator[tuple[Level, str]]:

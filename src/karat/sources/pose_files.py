@@ -15,6 +15,7 @@ from karat.errors import InputError, told
 from .guard import MIB, guarded, read_bounded, refusal
 from .pose_coco import Coco, is_coco, read_coco
 from .pose_csv import read_csv
+from .pose_findings import find
 from .pose_npz import read_npz
 from .pose_pairing import Listed, pair, stem, video_ids
 from .pose_sleap import is_labels, poses_of, read_hdf5, read_json, read_nwb, read_slp
@@ -186,4 +187,5 @@ POSES = RecordKind(
     to_poses,
     no_poses,
     align,
+    find,
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 
 class Source(Protocol):
@@ -16,6 +16,14 @@ class Source(Protocol):
 
     def open(self) -> Any:
         """The record."""
+
+
+Level = Literal["error", "warning", "note"]
+Finding = tuple[Level, str]  # of a sample: an error makes it fail, a warning makes its numbers doubtful
+
+
+def _nothing(own: Any, truth: Any) -> Iterable[Finding]:  # noqa: ARG001
+    return ()
 
 
 def _alike(own: Mapping[str, Any], truth: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001
@@ -29,7 +37,8 @@ class RecordKind:
     A record is its own `Source`; `length` is its number of frames, `select(first, stride)` the record of some of them.
     expand: the samples of one file by id ("": the file is one sample).  convert: what a user has in memory -> record.
     empty: the prediction of nothing beside a truth, where there is such a thing.  align: the sources of a side under
-    the ids that the truth's sources have, where names alone do not say what belongs together.
+    the ids that the truth's sources have, where names alone do not say what belongs together.  find: what is doubtful
+    of a prediction and its truth, before anything is computed.
     """
 
     name: str
@@ -39,3 +48,4 @@ class RecordKind:
     convert: Callable[[Any], Any]
     empty: Callable[[Any], Any] | None = None
     align: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _alike
+    find: Callable[[Any, Any], Iterable[Finding]] = _nothing
