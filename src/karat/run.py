@@ -177,7 +177,7 @@ class Run:
             *self.notes_before,
             *self._facts(),
             *self._remarks(),
-            *self._excluded(),
+            *self.excluded(),
             *self._undefined(),
             *self._failed(),
         ]
