@@ -157,6 +157,16 @@ def test_the_meter_agrees():
     assert CannyF1()(PRED, TRUTH) == scores
 
 
+@pytest.mark.parametrize("cut", [np.s_[:1], np.s_[0, 0], np.s_[..., None]], ids=["frames", "row", "channels"])
+def test_a_mask_of_other_frames_is_refused(cut):
+    mask = np.ones(TRUTH.shape[:3], bool)[cut]
+    meter = Meter(CannyF1(), regions=["sky"])
+    with pytest.raises(UsageError, match="'sky' has shape"):
+        CannyF1()(PRED, TRUTH, regions={"sky": mask})
+    with pytest.raises(UsageError, match="'sky' has shape"):
+        meter.update(pred=PRED[None], truth=TRUTH[None], masks={"sky": mask[None]})
+
+
 # --- policies
 
 

@@ -64,7 +64,7 @@ class Meter:
             if name not in seen:
                 clip = {field: self._one(field, array[i]) for field, array in arrays.items()}
                 frames = _frames(self._pixels(clip))
-                self._add(name, clip, {region: _mask(mask[i], frames) for region, mask in weights.items()})
+                self._add(name, clip, {region: _mask(region, mask[i], frames) for region, mask in weights.items()})
                 seen.add(name)
 
     def merge(self, other: Meter) -> None:
@@ -195,7 +195,7 @@ def score_arrays(metric: Metric, fields: Mapping[str, Any], masks: Mapping[str, 
         for why in meter._inapplicable[metric.statistic].values():
             raise InputError(why)
         return meter.compute()
-    weights = {name: _mask(as_array(mask), _frames(clip)) for name, mask in masks.items()}
+    weights = {name: _mask(name, as_array(mask), _frames(clip)) for name, mask in masks.items()}
     if _frames(clip) == 0:
         return meter.compute()
     meter._add("0", clip, weights)
@@ -218,8 +218,12 @@ def _frames(clip: Mapping[str, Array]) -> int:
     return next(iter(lengths.values()), 0)
 
 
-def _mask(mask: Array, frames: int) -> Array:
-    return np.broadcast_to(mask, (frames, *mask.shape)) if mask.ndim == 2 else mask
+def _mask(name: str, mask: Array, frames: int) -> Array:
+    """One sample's mask with its frames first; (H, W) holds for every frame."""
+    weights = np.broadcast_to(mask, (frames, *mask.shape)) if mask.ndim == 2 else mask
+    if weights.ndim != 3 or len(weights) != frames:
+        raise UsageError(f"The mask {name!r} has shape {mask.shape}: give (H, W), or ({frames}, H, W), one a frame.")
+    return weights
 
 
 def _number(i: int) -> str:
