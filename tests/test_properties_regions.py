@@ -130,15 +130,18 @@ def test_restrictions_add_up(shape, seed):
 @FEW
 @given(shapes, seeds)
 def test_changed_maps(shape, seed):
-    """`change` reaches every map but the one that is everything, and refuses labels."""
+    """`change` reaches every map but the one that is everything, and every bin of labels."""
     rng = np.random.default_rng(seed)
     masks = {kind: mask_of(rng, shape, kind) for kind in KINDS}
     changed = Regions(masks).change(lambda weights: weights != 0)
     for name, mask in masks.items():
         found = changed.maps[name]
         assert found is None if mask is None else np.array_equal(found, np.asarray(mask) != 0)
-    with pytest.raises(InputError, match="labels"):
-        Regions({"l": Labels(np.zeros(shape, int), ("a",))}).change(complement)
+    labels = rng.integers(-1, 2, shape)
+    bins = Regions({"l": Labels(labels, ("a", "b"))}).change(complement)
+    assert bins.names == ("l:a", "l:b")
+    for label, name in enumerate(bins.names):
+        np.testing.assert_array_equal(bins.maps[name], labels != label)
 
 
 @MODEST

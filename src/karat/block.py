@@ -13,7 +13,7 @@ from karat.errors import InputError
 from karat.kernels.blur import Filter
 from karat.kernels.pixels import nearest
 from karat.metric import Array, Columns, Derived, Statistic
-from karat.region import ALL, Regions, make_regions
+from karat.region import ALL, Labels, Map, Regions, make_regions, region_names
 from karat.rows import Rows, element_rows, frame_rows, item_rows
 
 BLOCK_BYTES = 4 << 20  # a constant, not a setting: blocks are cut by the data alone
@@ -32,7 +32,7 @@ class Block:
     """Fields (frames, ...) of one block; `first` is the slot of its first frame, `masks` are named weights."""
 
     fields: Mapping[str, Array]
-    masks: Mapping[str, Array]
+    masks: Mapping[str, Map]
     first: int
     context: Context
     cache: FrameCache | None = None
@@ -59,7 +59,8 @@ class Block:
         """The statistic's columns of these frames, or what its `prepare` makes of them; None without frames."""
         inputs = statistic.inputs()
         arrays = {name: self.get(inputs.get(name, name)) for name in statistic.arguments()}
-        count = min(len(array) for array in (*arrays.values(), *self.masks.values()))
+        plain = [mask for mask in self.masks.values() if isinstance(mask, np.ndarray)]
+        count = min(len(array) for array in (*arrays.values(), *plain))
         if count == 0:
             return None
         given = {name: array[:count] for name, array in arrays.items()}
@@ -72,20 +73,25 @@ class Block:
         return statistic.prepare(**given, regions=regions, sample=self.context)
 
     def _regions(self, count: int, size: tuple[int, int]) -> Regions:
-        masks = {name: mask[:count] for name, mask in self.masks.items()}
-        for name, mask in masks.items():
+        masks: dict[str, Array | Labels] = {}
+        for name, mask in self.masks.items():
+            if isinstance(mask, Labels):
+                masks[name] = Labels(mask.map[:count], mask.names)
+                continue
+            assert mask is not None
+            mask = mask[:count]
             if mask.shape[1:] != size and not self.resize_masks:
                 height, width = mask.shape[1:]
                 raise InputError(
                     f"mask {name} is {width}x{height}, the frames {size[1]}x{size[0]}: pass --on-size resize."
                 )
-            masks[name] = np.stack([nearest(frame, size) for frame in mask])
+            masks[name] = mask if mask.shape[1:] == size else np.stack([nearest(frame, size) for frame in mask])
         return make_regions(masks, (count, *size))
 
 
 def pixels(name: str, frames: Array) -> tuple[int, int]:
     """Height and width of a field's frames (B, H, W), (B, H, W, C) or, of segments, stacks of masks (B, N, H, W)."""
-    stacked = frames.ndim == 4 and name.endswith("segments")
+    stacked = frames.ndim == 4 and name.endswith(("segments", "samples"))
     height, width = frames.shape[-2:] if stacked else frames.shape[1:3]
     return height, width
 
@@ -115,7 +121,7 @@ class Collected:
         """One block's part, in the order of the frames."""
         if part is None:
             return
-        self.regions = (ALL, *block.masks)
+        self.regions = region_names(block.masks)
         self.parts.append(part)
         if self.statistic.unit == "frame":
             self.slots.append(block.first + np.arange(len(next(iter(part.values()))), dtype=np.int32))

@@ -38,6 +38,8 @@ class Feed:
     def _fit(self, frame: Array) -> Array:
         if self.kind == "frames":
             frame = as_bytes(frame, self.reading.value_range, self.stream.name)
+        if self.kind in ("field", "ensemble", "spread"):
+            frame = in_units(frame, self.reading, self.kind == "spread", self.stream.name)
         return (
             frame if self.size is None else resized(frame, self.kind, self.size, self.reading.depth_resize == "nearest")
         )
@@ -45,7 +47,7 @@ class Feed:
 
 def size_of(stream: Stream, kind: str) -> tuple[int, int]:
     """Height and width of a stream's frames."""
-    height, width = stream.shape[-2:] if kind == "segments" else stream.shape[:2]
+    height, width = stream.shape[-2:] if kind in ("segments", "ensemble") else stream.shape[:2]
     return height, width
 
 
@@ -69,6 +71,25 @@ def as_bytes(frame: Array, value_range: tuple[float, float] | None, name: str) -
     return rounded
 
 
+def in_units(frame: Array, reading: Reading, spread: bool, name: str) -> Array:
+    """Values brought from the range they are stored in to the scale they stand for: (x - a) (d - c) / (b - a) + c; of a
+    standard deviation only stretched. Without a declared scale they are what they are."""
+    if reading.scale is None:
+        return frame
+    stored = reading.stored
+    if stored is None:
+        if frame.dtype.kind == "f":
+            return frame
+        if frame.dtype not in (np.uint8, np.uint16):
+            raise InputError(
+                f"{name} holds {frame.dtype}: say what range it is stored in with --from, such as --from 0..255."
+            )
+        stored = (0.0, float(np.iinfo(frame.dtype).max))
+    stretch = (reading.scale[1] - reading.scale[0]) / (stored[1] - stored[0])
+    wide = frame.astype(np.float64)
+    return wide * stretch if spread else (wide - stored[0]) * stretch + reading.scale[0]
+
+
 def resized(frame: Array, kind: str, size: tuple[int, int], nearest: bool) -> Array:
     """The frame at `size`: linear where the truth is taller, else area; labels by nearest neighbour."""
     height, width = size
@@ -78,9 +99,11 @@ def resized(frame: Array, kind: str, size: tuple[int, int], nearest: bool) -> Ar
             if len(frame)
             else np.zeros((0, *size), bool)
         )
-    if kind == "segments" or (kind == "depth" and nearest):
+    if kind in ("segments", "plain") or (kind == "depth" and nearest):
         return nearest_pixels(frame, size)
-    wide = frame.astype(np.float64) if kind == "depth" else frame
+    if kind == "ensemble":
+        return np.stack([resized(one, "field", size, nearest) for one in frame])
+    wide = frame if kind == "frames" else frame.astype(np.float64)
     how = cv2.INTER_LINEAR if height > frame.shape[0] else cv2.INTER_AREA
     changed: Array = cv2.resize(wide, (width, height), interpolation=how)
     return changed

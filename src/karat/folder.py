@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from karat import areas
 from karat.errors import InputError, UsageError, told
 from karat.gather import Fingerprint, fingerprint
 from karat.measure import Failure, Measured
@@ -137,6 +138,7 @@ class RunFolder:
             "metrics": [recorded(metric) for metric in self.identity.metrics],
             "reading": asdict(self.identity.reading),
             "fields": list(self.identity.fields),
+            "areas": [areas.recorded(area) for area in self.identity.areas],
             "samples": list(samples),
         }
 
@@ -189,7 +191,8 @@ def load(path: Path) -> Run:
     try:
         chosen = tuple(restored(kinds[one["metric"]](), one) for one in head["metrics"])
         reading = Reading(**{name: tuples(value) for name, value in head["reading"].items()})
-        identity = Identity(head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]))
+        known = tuple(map(areas.restored, head.get("areas", [])))
+        identity = Identity(head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]), known)
         folder = RunFolder(path, identity)
         measured = folder.measured()
         data = fingerprint({name: Fingerprint(**one["hash"]) for name, one in folder.done_samples().items()})

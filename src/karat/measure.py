@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from karat.areas import Area
 from karat.block import Block, Collected, Context, block_frames, measure_records
 from karat.cache import FrameCache
 from karat.errors import Inapplicable, InputError, KaratError, told
 from karat.feed import Feed, size_of
 from karat.metric import Array, Statistic
 from karat.progress import unwatched
-from karat.region import complement
+from karat.region import Map, complement
 from karat.rows import Rows
 from karat.sources.kinds import KINDS, RECORDS, open_record, open_stream
 from karat.sources.stream import Stream, select
 from karat.suite import Reading, Suite
 
+BESIDE = ("plain", "spread", "ensemble")  # kinds of fields that lie on the truth, whatever they are called
 MASK = "mask"  # the field of a plain foreground mask; named masks are mask:NAME
 AHEAD = 3  # blocks that may be measured at the same time
 
@@ -67,6 +69,7 @@ class Plan:
     statistics: tuple[Statistic, ...]
     reading: Reading
     cache: FrameCache | None = None
+    areas: tuple[Area, ...] = ()
 
     def kind(self, name: str) -> str:
         """The kind of source behind a field."""
@@ -95,14 +98,15 @@ def truth_of(name: str) -> str:
 
 def partner_of(name: str, present: Collection[str], suite: Suite) -> str:
     """What a field must agree with in size and length: its true side, for a mask the suite's truth, else itself."""
-    partner = suite.truth if is_mask(name) else truth_of(name)
+    partner = suite.truth if is_mask(name) or suite.fields.get(name) in BESIDE else truth_of(name)
     return partner if partner in present else name
 
 
-def needs(statistic: Statistic, sources: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields without which the statistic is not measured, masks of pixels included where there are any."""
-    masks = filter(is_mask, sources) if statistic.unit != "element" else ()
-    return (*statistic.fields(), *masks)
+def needs(statistic: Statistic, sources: Mapping[str, Any], areas: Iterable[Area] = ()) -> tuple[str, ...]:
+    """The fields without which the statistic is not measured: of pixels also those that regions are made of."""
+    if statistic.unit == "element":
+        return statistic.fields()
+    return (*statistic.fields(), *filter(is_mask, sources), *(name for area in areas for name in area.needs))
 
 
 def measure_sample(sample: Sample, plan: Plan, crew: Crew, frames: int | None = None) -> Measured:
@@ -214,7 +218,7 @@ class _Measuring:
         for statistic in self.plan.statistics:
             lengths: dict[str, int | None] = {
                 name: self.feeds[name].stream.length
-                for name in needs(statistic, self.sample.sources)
+                for name in self._needs(statistic)
                 if name in self.feeds and not self.feeds[name].stream.still
             }
             if None not in lengths.values():
@@ -274,11 +278,14 @@ class _Measuring:
                 self._fail(name, error)
         if not any(len(frames) for name, frames in fields.items() if not self.feeds[name].stream.still):
             return None
+        masks: dict[str, Map] = {}
         try:
-            masks = _named({name: fields.pop(name) for name in list(fields) if is_mask(name)})
+            masks |= _named({name: fields.pop(name) for name in list(fields) if is_mask(name)})
+            for area in self.plan.areas:
+                if set(area.needs) <= set(fields):
+                    masks |= area.maps(fields)
         except InputError as error:
             self._fail(MASK, error)
-            masks = {}
         return Block(fields, masks, first, self.context, self.plan.cache, self.plan.reading.on_size == "resize")
 
     def _submit(self, block: Block, alive: list[Statistic]) -> Future[dict[Statistic, Any]]:
@@ -300,7 +307,7 @@ class _Measuring:
         self.crew.advance(max((len(frames) for frames in block.fields.values()), default=0))
 
     def _needs(self, statistic: Statistic) -> tuple[str, ...]:
-        return needs(statistic, self.sample.sources)
+        return needs(statistic, self.sample.sources, self.plan.areas)
 
     def _alive(self, statistic: Statistic) -> bool:
         return not any(name in self.failed for name in (statistic.identity(), *self._needs(statistic)))

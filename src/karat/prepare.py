@@ -47,6 +47,9 @@ def prepare(
     on_length: str | None = None,
     on_size: str | None = None,
     value_range: tuple[float, float] | None = None,
+    scale: tuple[float, float] | None = None,
+    stored: tuple[float, float] | None = None,
+    units: str | None = None,
     id_pattern: str | None = None,
     cache: bool = True,
     **fields: Any,
@@ -57,8 +60,8 @@ def prepare(
     foreground, and its complement the background) or a mapping of region names to them. `metrics` are names,
     spellings ("CannyF1(low=50)") or metrics; `settings` are {"canny_f1.low": 50}. Only the first `frames` of a clip,
     and every `stride` of those; `on_length` is "error" or "truncate", `on_size` "error" or "resize"; `value_range` is
-    black and white of floating frames; `id_pattern` finds a sample's id in its relative stem; `cache` keeps blurred
-    truth between runs.
+    black and white of floating frames; fields `stored` in one range stand for the `scale` in `units`; `id_pattern`
+    finds a sample's id in its relative stem; `cache` keeps blurred truth between runs.
     """
     chosen = load(suite) if isinstance(suite, str) else suite
     options = {name: fields.pop(name) for name in chosen.options if name in fields}
@@ -69,28 +72,43 @@ def prepare(
         "on_length": on_length,
         "on_size": on_size,
         "value_range": value_range,
+        "scale": scale,
+        "stored": stored,
+        "units": units,
     }
-    wanted, how = chosen.under(protocol, metrics, settings, reading, _option_settings(chosen, options))
+    offered, settings = _option_settings(chosen, options), dict(settings or {})
+    regional = {area.key for area in chosen.areas}
+    of_areas = {
+        key: given.pop(key) for given in (offered, settings) for key in list(given) if key.partition(".")[0] in regional
+    }
+    wanted, how = chosen.under(protocol, metrics, settings, reading, offered)
     given = {name for name, value in fields.items() if value is not None}
     absent = [name for name in chosen.required if name not in given]
     if absent:
         raise UsageError(f"{chosen.name} needs {' and '.join(absent)}: pass {_flags(absent)}.")
     for metric in wanted:
         lacking = [name for name in metric.statistic.fields() if name not in given]
-        if lacking and (metrics is not None or len(lacking) < len(metric.statistic.fields())):
+        if lacking and (metrics is not None or (given & set(metric.statistic.fields())) - set(chosen.required)):
             raise UsageError(f"{snake(type(metric).__name__)} needs {' and '.join(lacking)}: pass {_flags(lacking)}.")
     active = tuple(metric for metric in wanted if set(metric.statistic.fields()) <= given)
     if not active:
         raise UsageError(f"{chosen.name} has nothing to measure: pass {_flags(chosen.required)}.")
+    areas = tuple(area for area in chosen.areas_under(protocol, of_areas) if set(area.needs) <= given)
+    for area in areas:
+        if not area.ready:
+            raise UsageError(
+                f"Which {area.needs[0]} values are {area.names[0]} is not said: pass --{area.key} 'value>0', say."
+            )
     used = {name for metric in active for name in metric.statistic.fields()} | {chosen.truth, *chosen.required}
+    used |= {name for area in areas for name in area.needs}
     gathered = gather(
         chosen,
         {name: value for name, value in fields.items() if name in used or name not in chosen.fields},
         masks,
         id_pattern,
     )
-    identity = Identity(chosen.name, protocol, active, how, gathered.fields)
-    plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None)
+    identity = Identity(chosen.name, protocol, active, how, gathered.fields, areas)
+    plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None, areas)
     skipped = [
         f"{snake(type(metric).__name__)} was not computed: pass {_flags(metric.statistic.fields())}."
         for metric in wanted
@@ -106,7 +124,7 @@ def prepare(
         "masks": masks,
         "protocol": protocol,
         "metrics": metrics,
-        "settings": settings or None,
+        "settings": {**settings, **of_areas} or None,
         **reading,
     }
     given_as["id_pattern"] = id_pattern
@@ -117,7 +135,7 @@ def prepare(
 def declared_frames(sample: Sample, plan: Plan) -> int | None:
     """How many frames a sample will take, where its files say so."""
     lengths = []
-    for name in {name for statistic in plan.statistics for name in needs(statistic, sample.sources)}:
+    for name in {name for statistic in plan.statistics for name in needs(statistic, sample.sources, plan.areas)}:
         source = sample.sources.get(name)
         if source is None or plan.kind(name) in RECORDS:
             continue

@@ -98,8 +98,14 @@ class Regions:
 
     def change(self, change: Callable[[Array], Array]) -> Regions:
         """The regions with `change` applied to every weight map (an erosion, a crop)."""
-        changed = {name: weights if weights is None else change(_plain(weights)) for name, weights in self.maps.items()}
-        return replace(self, maps=changed)
+        maps: dict[str, Map] = {}
+        for name, weights in self.maps.items():
+            if isinstance(weights, Labels):
+                bins = enumerate(weights.names)
+                maps |= {f"{name}:{own}": change(weights.map == label) for label, own in bins}
+            else:
+                maps[name] = None if weights is None else change(weights)
+        return replace(self, maps=maps)
 
     def sum(self, values: Array) -> Array:
         """Weighted sums of `values` (B, H, W) by frame and region: (B, regions), int64 for integers, else float64."""
@@ -169,10 +175,18 @@ class Regions:
                 yield None if weights is None else weights[frame], valid
 
 
-def make_regions(masks: Mapping[str, Array], shape: tuple[int, int, int]) -> Regions:
+def region_names(masks: Mapping[str, Map]) -> tuple[str, ...]:
+    """The regions that these masks make, everything first."""
+    return Regions({ALL: None, **masks}).names
+
+
+def make_regions(masks: Mapping[str, Array | Labels], shape: tuple[int, int, int]) -> Regions:
     """Everything, and each named mask; `shape` is (frames, H, W), a mask of shape (H, W) holds for every frame."""
     maps: dict[str, Map] = {ALL: None}
     for name, mask in masks.items():
+        if isinstance(mask, Labels):
+            maps[name] = mask
+            continue
         weights = np.asarray(mask)
         if weights.dtype != bool and not np.issubdtype(weights.dtype, np.floating):
             weights = _boolean(weights, name)
@@ -196,12 +210,6 @@ def _boolean(mask: Array, name: str) -> NDArray[np.bool_]:
         )
     inside: NDArray[np.bool_] = mask != 0
     return inside
-
-
-def _plain(weights: Array | Labels) -> Array:
-    if isinstance(weights, Labels):
-        raise InputError("A map of labels cannot be changed pixel by pixel; give each region its own mask.")
-    return weights
 
 
 def _dtype(dtype: np.dtype[Any]) -> type[np.int64] | type[np.float64]:

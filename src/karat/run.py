@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from karat import __version__
+from karat.areas import Area
 from karat.measure import Failure, Measured, needs
 from karat.metric import Metric, Statistic, snake
 from karat.region import ALL
@@ -31,13 +32,14 @@ class Identity:
     metrics: tuple[Metric, ...]
     reading: Reading
     fields: tuple[str, ...]
+    areas: tuple[Area, ...] = ()
 
     @cached_property
     def regions(self) -> tuple[str, ...]:
         """The regions that are scored: everything, and what the masks name."""
         named = [name.partition(":")[2] for name in self.fields if name.startswith("mask:")]
         plain = ["foreground", "background"] if "mask" in self.fields else []
-        return (ALL, *plain, *named)
+        return (ALL, *plain, *named, *(name for area in self.areas for name in area.names))
 
     def regions_of(self, statistic: Statistic) -> tuple[str, ...]:
         """The regions of a statistic's rows: masks do not apply to what is not pixels."""
@@ -56,6 +58,8 @@ class Identity:
         metrics = "+".join(_spelling(metric) for metric in self.metrics)
         parts = [f"karat:{__version__}", f"{self.suite}@{self.protocol}", metrics, self.reading.identity()]
         parts.append(f"regions:{'+'.join(self.regions)}")
+        if self.areas:
+            parts.append(f"areas:{'+'.join(map(repr, self.areas))}")
         return "|".join([*parts, *(f"{name}:{installed}" for name, installed in versions().items())])
 
 
@@ -217,7 +221,7 @@ class Run:
         name_of = {statistic: name for name, statistic in self.identity.statistics.items()}
         for metric in self.identity.metrics:
             statistic = metric.statistic
-            blamed = {statistic.identity(), *needs(statistic, dict.fromkeys(self.identity.fields))}
+            blamed = {statistic.identity(), *needs(statistic, dict.fromkeys(self.identity.fields), self.identity.areas)}
             failed = {failure.sample for failure in self.failures if failure.field in blamed}
             yield metric, self.rows[name_of[statistic]], failed | (set(self.samples) - set(self.measured))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from karat.areas import Area
 from karat.errors import UsageError
 from karat.metric import Metric, Statistic, find, snake
 
@@ -25,6 +26,9 @@ class Reading:
     on_size: Literal["error", "resize"] = "error"
     depth_resize: Literal["smooth", "nearest"] = "smooth"
     value_range: tuple[float, float] | None = None  # of floating frames: what is black, what is white
+    scale: tuple[float, float] | None = None  # of fields: what the ends of the stored range stand for
+    stored: tuple[float, float] | None = None  # the range in which fields are stored; None: the type's, or as they are
+    units: str | None = None  # of fields, on their scale
 
     def __post_init__(self) -> None:
         if not all(1 <= count < 1 << 31 for count in (1 if self.first is None else self.first, self.stride)):
@@ -32,8 +36,11 @@ class Reading:
         for name, choices in {"on_length": ("error", "truncate"), "on_size": ("error", "resize")}.items():
             if getattr(self, name) not in choices:
                 raise UsageError(f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}.")
-        if self.value_range is not None and not -math.inf < self.value_range[0] < self.value_range[1] < math.inf:
-            raise UsageError(f"The range runs from the smaller to the larger number, not {self.value_range}.")
+        for span in (self.value_range, self.scale, self.stored):
+            if span is not None and not -math.inf < span[0] < span[1] < math.inf:
+                raise UsageError(f"A range runs from the smaller to the larger number, not {span}.")
+        if self.stored is not None and self.scale is None:
+            raise UsageError("What the stored range stands for is missing: pass --scale, such as --scale -186..-47.")
 
     def identity(self) -> str:
         """The signature's part."""
@@ -45,7 +52,8 @@ class Reading:
         ]
         if self.on_size == "resize":
             parts.append(f"depth_resize:{self.depth_resize}")
-        return "|".join([*parts, *([f"range:{self.value_range}"] if self.value_range else [])])
+        given = {"range": self.value_range, "scale": self.scale, "from": self.stored, "units": self.units}
+        return "|".join([*parts, *(f"{name}:{value}" for name, value in given.items() if value is not None)])
 
 
 def literal(text: str) -> Any:
@@ -83,6 +91,7 @@ class Protocol:
     about: str
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
+    areas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the name of an area's first region
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,7 @@ class Suite:
     options: Mapping[str, Option] = field(default_factory=dict)
     exports: Mapping[str, Export] = field(default_factory=dict)
     headline: tuple[str, ...] = ()  # the scores that a table shows first, where not all
+    areas: tuple[Area, ...] = ()  # regions made of fields, where these are given
     tables: tuple[str, ...] = ()  # the kinds of parts that have a table of their own below it
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
     bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
@@ -131,6 +141,14 @@ class Suite:
             plain = _set(plain, key, value)
         own = {name: value for name, value in (reading or {}).items() if value is not None}
         return _distinct(plain), replace(self.reading, **{**chosen.reading, **own})
+
+    def areas_under(self, protocol: str, settings: Mapping[str, Any]) -> tuple[Area, ...]:
+        """The areas of a protocol, with a user's own settings of them ({"distance.edges": (5, 10)})."""
+        own: dict[str, dict[str, Any]] = {key: dict(values) for key, values in self.protocols[protocol].areas.items()}
+        for name, value in settings.items():
+            key, _, parameter = name.partition(".")
+            own.setdefault(key, {})[parameter] = value
+        return tuple(area.changed(own) for area in self.areas)
 
     def _pick(self, name: str | Metric) -> Metric | _Given:
         if isinstance(name, Metric):

@@ -96,6 +96,34 @@ def to_mask(name: str, frame: Array) -> Array:
     return mask
 
 
+def check_map(name: str, shape: Shape, dtype: Type) -> tuple[Shape, Type]:
+    """(H, W) of real numbers."""
+    if len(shape) != 2:
+        raise _shape(name, shape, "(H, W), one number a pixel")
+    if dtype.kind not in "biuf":
+        raise _type(name, dtype, "real numbers")
+    return shape, dtype
+
+
+def to_map(name: str, frame: Array) -> Array:
+    check_map(name, frame.shape, frame.dtype)
+    return frame
+
+
+def check_ensemble(name: str, shape: Shape, dtype: Type) -> tuple[Shape, Type]:
+    """(N, H, W) of real numbers."""
+    if len(shape) != 3:
+        raise _shape(name, shape, "(N, H, W), the samples of one map")
+    if dtype.kind not in "biuf":
+        raise _type(name, dtype, "real numbers")
+    return shape, dtype
+
+
+def to_ensemble(name: str, frame: Array) -> Array:
+    check_ensemble(name, frame.shape, frame.dtype)
+    return frame
+
+
 def _one_channel(name: str, frame: Array) -> Array:
     grey: Array = frame[..., 0]
     opaque = frame.shape[2] == 3 or bool((frame[..., 3] == frame[..., 3].max()).all())

@@ -9,13 +9,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .arrays import open_npy, open_npz
 from .convert import (
     check_depth,
+    check_ensemble,
     check_frames,
+    check_map,
     check_mask,
     check_segments,
     to_depth,
+    to_ensemble,
+    to_map,
     to_mask,
     to_rgb,
     to_segments,
@@ -25,9 +28,9 @@ from .images import IMAGE_SUFFIXES, images_in, open_folder, open_image
 from .instance_masks import INSTANCE_MASKS
 from .pose_files import POSES
 from .records import RecordKind, Source
-from .safetensors import open_safetensors
 from .segments import open_segments
 from .slab import Slab, memory_slab, stack_frames
+from .stacks import StackItem, array_slab
 from .stream import Array, Frames, Stream
 from .video import VIDEO_SUFFIXES, open_video
 
@@ -41,8 +44,9 @@ class Kind:
     """A kind of field.
 
     arrays: names of its array in npz and safetensors, best first.  label_names: arrays that name segments.
-    layouts: for each number of axes of an array, how it is read: "still", "sequence" or "stack".
+    layouts: for each number of axes of an array, how it is read: "still" (for every frame), "one", "sequence", "stack".
     check: shape and dtype of a frame as given -> as it will be, or InputError.  convert: the frame itself.
+    single: where every frame is a sample of its own, how many axes one has; a file with one more holds several samples.
     """
 
     name: str
@@ -53,11 +57,33 @@ class Kind:
     check: Callable[[str, tuple[int, ...], np.dtype[Any]], Declared]
     convert: Callable[[str, Array], Array]
     label_names: tuple[str, ...] = ()
+    single: int | None = None
+
+
+_MAP_FILES = frozenset({".png", ".tif", ".tiff"}) | ARRAY_SUFFIXES
+_MAP_NAMES = ("map", "field", "pred", "target", "truth", "mean", "std", "mask", "building")
+
+
+def _map(name: str, expects: str, check: Any, convert: Any) -> Kind:
+    return Kind(name, expects, _MAP_FILES, _MAP_NAMES, {2: "one"}, check, convert, single=2)
 
 
 KINDS = {
     kind.name: kind
     for kind in (
+        _map("field", "a map (H, W) of real numbers, or a stack of maps (n, H, W)", check_map, to_map),
+        _map("spread", "a map (H, W) of standard deviations, or a stack of them (n, H, W)", check_map, to_map),
+        _map("plain", "a map (H, W) of real numbers, or a stack of maps (n, H, W)", check_map, to_map),
+        Kind(
+            "ensemble",
+            "the samples (N, H, W) of a map, or of several maps (n, N, H, W)",
+            ARRAY_SUFFIXES,
+            ("samples", "ensemble"),
+            {3: "one"},
+            check_ensemble,
+            to_ensemble,
+            single=3,
+        ),
         Kind(
             "frames",
             "RGB frames (T, H, W, 3) or grey ones (T, H, W), uint8 or float",
@@ -123,14 +149,16 @@ def open_record(source: Source | Path, kind: str) -> Any:
         return source.open()
 
 
-def open_stream(source: Path | Array, kind: str) -> Stream:
-    """Frames of a video, picture, folder of pictures, array file, JSON or array, as the kind asks for them.
+def open_stream(source: Path | Array | StackItem, kind: str) -> Stream:
+    """Frames of a video, picture, folder of pictures, array file, item of a stack, JSON or array, as the kind asks.
 
     Anything that cannot be read raises InputError, here or while the frames are read.
     """
     asked = _asked(kind, KINDS)
     name = str(source) if isinstance(source, Path) else "the array"
     with guarded(name, asked.expects):
+        if isinstance(source, StackItem):
+            source = source.open()
         raw = _open_path(source, asked) if isinstance(source, Path) else _open_slab(memory_slab(source), asked)
         return _conformed(raw, asked)
 
@@ -156,10 +184,7 @@ def _open_path(path: Path, kind: Kind) -> Stream:
         return open_image(path, ids=ids)
     if suffix == ".json":
         return open_segments(path)
-    if suffix == ".npy":
-        return _open_slab(open_npy(path), kind)
-    opener = open_npz if suffix == ".npz" else open_safetensors
-    return _open_slab(opener(path, kind.arrays, kind.label_names), kind)
+    return _open_slab(array_slab(path, kind.arrays, kind.label_names), kind)
 
 
 def _refuse_lossy(paths: list[Path]) -> None:
@@ -187,14 +212,15 @@ def _open_slab(slab: Slab, kind: Kind) -> Stream:
             "add an axis in front if it is one picture",
         )
     length, shape = slab.shape[0], slab.shape[1:]
-    if layout == "still":
+    whole = layout in ("still", "one")
+    if whole:
         length, shape = 1, slab.shape
     elif stack:
         length, shape = slab.shape[1], (slab.shape[0], *slab.shape[2:])
     check_frame(slab.name, shape, slab.dtype.itemsize)
 
     def frames() -> Frames:
-        yield from stack_frames(slab) if stack else slab.read(0 if layout == "still" else 1)
+        yield from stack_frames(slab) if stack else slab.read(0 if whole else 1)
 
     return Stream(
         frames(),

@@ -17,6 +17,7 @@ from .guard import guarded, refusal
 from .images import is_image, natural
 from .kinds import Kind, kind_of
 from .records import RecordKind
+from .stacks import items
 from .stream import Array
 
 MAX_FOLDERS = 1_000_000
@@ -41,11 +42,18 @@ def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Any]
             found = _walk(root, asked) if root.is_dir() else _single(root, asked)
             if isinstance(asked, RecordKind):
                 found = _expanded(found, asked, alone=not root.is_dir())
+            elif asked.single is not None:
+                found = _unstacked(found, asked, asked.single, alone=not root.is_dir())
             return _renamed(found, pattern)
     if isinstance(asked, RecordKind):
         return _records(value, asked)
     if isinstance(value, Mapping):
-        return {_id(key): Path(item) if isinstance(item, str | Path) else as_array(item) for key, item in value.items()}
+        given = {
+            _id(key): Path(item) if isinstance(item, str | Path) else as_array(item) for key, item in value.items()
+        }
+        return (
+            given if asked.single is None else dict(_unstacked(list(given.items()), asked, asked.single, alone=False))
+        )
     if isinstance(value, list | tuple):
         return _numbered([as_array(item) for item in value])
     array = as_array(value)
@@ -98,6 +106,21 @@ def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> li
     return expanded
 
 
+def _unstacked(found: list[tuple[str, Any]], kind: Kind, single: int, alone: bool) -> list[tuple[str, Any]]:
+    """The samples of every file; a stack among other files puts their numbers below its name."""
+    expanded: list[tuple[str, Any]] = []
+    for stem, source in found:
+        try:
+            inside = items(source, kind.arrays, single) if isinstance(source, Path) else None
+        except InputError:
+            if alone:
+                raise
+            inside = None
+        within = "" if alone else stem + "/"
+        expanded += [(stem, source)] if inside is None else [(within + name, one) for name, one in inside.items()]
+    return expanded
+
+
 def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
     with guarded(f"a value of type {type(value).__name__}", kind.expects):
         if isinstance(value, Mapping):
@@ -116,6 +139,7 @@ def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
 
 def _is_many(array: Array, kind: Kind) -> bool:
     most = 5 if kind.name == "frames" or (kind.name == "segments" and array.dtype.kind == "b") else 4
+    most = most if kind.single is None else kind.single + 1
     if array.ndim > most:
         raise refusal(
             "the array",
@@ -179,7 +203,7 @@ def _walk(root: Path, kind: Kind | RecordKind) -> list[tuple[str, Any]]:
                     pending.append((path, above | {here}))
                 elif not is_file:
                     continue
-                elif is_image(path) and isinstance(kind, Kind):
+                elif is_image(path) and isinstance(kind, Kind) and kind.single is None:
                     pictures = True
                 elif path.suffix.lower() in kind.suffixes:
                     found.append((path.relative_to(root).with_suffix("").as_posix(), path))

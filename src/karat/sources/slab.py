@@ -19,12 +19,14 @@ class Slab:
     """An array that has been announced and not yet read.
 
     read(depth) yields, in C order, the items under its first `depth` axes, each of shape[depth:].
+    item(index) is one item under the first axis.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     read: Callable[[int], Iterator[Array]]
+    item: Callable[[int], Array]
     labels: tuple[str, ...] = ()
 
 
@@ -34,7 +36,8 @@ def memory_slab(array: Array) -> Slab:
     def read(depth: int) -> Iterator[Array]:
         return (_native(array[index]) for index in np.ndindex(array.shape[:depth]))
 
-    return Slab(f"the array of shape {array.shape}", array.shape, _native_dtype(array.dtype), read)
+    name = f"the array of shape {array.shape}"
+    return Slab(name, array.shape, _native_dtype(array.dtype), read, lambda index: _native(array[index]))
 
 
 def file_slab(
@@ -75,6 +78,13 @@ def file_slab(
             if file.read(1):
                 raise refusal(name, "goes on after its last item", "its header declares fewer bytes", "write it again")
 
+    def item(index: int) -> Array:
+        with open_at_data() as file:
+            if fortran:
+                return finish(np.ascontiguousarray(_take(file, shape[::-1], dtype, name).T[index]))
+            file.seek(index * math.prod(shape[1:]) * dtype.itemsize, 1)
+            return finish(_take(file, shape[1:], dtype, name))
+
     if fortran and math.prod(shape) * dtype.itemsize > MAX_WHOLE_BYTES:
         raise refusal(
             name,
@@ -82,7 +92,7 @@ def file_slab(
             "only 8 GiB can be read whole",
             "save np.ascontiguousarray(array)",
         )
-    return Slab(name, shape, final, read, labels)
+    return Slab(name, shape, final, read, item, labels)
 
 
 def stack_frames(slab: Slab) -> Frames:

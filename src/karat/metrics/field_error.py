@@ -1,0 +1,112 @@
+"""Errors of fields, and what several metrics score of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from karat.errors import UsageError
+from karat.kernels.pixels import difference
+from karat.metric import Array, Columns, Metric, Pool, Score, Statistic, Sums, ratio
+from karat.region import Regions
+
+
+@dataclass(frozen=True)
+class FieldError(Statistic):
+    """Of fields (B, H, W) the summed squares and sizes of pred - truth, of the truth its energy and how it deviates from
+    its mean in each region, and how many pixels there are.
+
+    Pixels that are NaN on either side are left out and counted (`missing="spread"`: they make the sums NaN, as
+    published code does). Integers are widened (`arithmetic="given"`: they wrap, as published code lets them).
+    """
+
+    missing: Literal["leave", "spread"] = "leave"
+    arithmetic: Literal["wide", "given"] = "wide"
+
+    def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
+        gap = difference(pred, truth) if self.arithmetic == "wide" else pred - truth
+        lost = np.isnan(gap)
+        known = regions if self.missing == "spread" or not lost.any() else regions.where(~lost)
+        true = truth.astype(np.float64)
+        mean = known.mean(true)
+        deviation = np.zeros(mean.shape)
+        for r, one in known.each():
+            with np.errstate(invalid="ignore"):
+                deviation[:, r] = one.sum((true - mean[:, r, None, None]) ** 2)[:, 0]
+        return {
+            "squares": known.sum(gap * gap),
+            "sizes": known.sum(np.abs(gap)),
+            "energy": known.sum(true * true),
+            "deviation": deviation,
+            "n": known.weight(truth.shape),
+            "lost": regions.sum(lost),
+        }
+
+
+@dataclass(frozen=True)
+class NMSE(Metric):
+    """Normalised mean squared error: the sum of squared errors over that of the truth's deviations from its mean
+    (`normalizer="variance"`, MSE / var(truth): the same on every linear scale), or over that of the truth's own squares
+    (`"energy"`, which depends on where the scale's 0 is).
+
+    pred, truth: fields (B, H, W). One ratio a `pool`: "sample" is one for every map; "dataset" pools the sums.
+    """
+
+    of: FieldError = FieldError()
+    normalizer: Literal["variance", "energy"] = "variance"
+    pool: Pool = "sample"
+
+    scores: ClassVar = {"nmse": Score("lower", (0, np.inf), 0, "by variance, or by energy")}
+
+    def score(self, s: Sums) -> dict[str, Array]:
+        return {"nmse": ratio(s.squares, s.deviation if self.normalizer == "variance" else s.energy)}
+
+
+@dataclass(frozen=True)
+class NormalizedFieldError(Metric):
+    """RMSE, MAE and MSE on the scale [-1, 1] that models are trained on; `unit` is what 1 there stands for."""
+
+    of: FieldError = FieldError()
+    unit: float = 69.5
+    pool: Pool = "sample"
+
+    scores: ClassVar = {
+        "rmse@normalized": Score("lower", (0, np.inf), 0, "on a scale from -1 to 1"),
+        "mae@normalized": Score("lower", (0, np.inf), 0, "on a scale from -1 to 1"),
+        "mse@normalized": Score("lower", (0, np.inf), 0, "on a scale from -1 to 1"),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.unit > 0:
+            raise UsageError(f"NormalizedFieldError.unit is a positive number, not {self.unit!r}.")
+
+    def score(self, s: Sums) -> dict[str, Array]:
+        mse = ratio(s.squares, s.n) / self.unit**2
+        return {
+            "rmse@normalized": np.sqrt(mse),
+            "mae@normalized": ratio(s.sizes, s.n) / self.unit,
+            "mse@normalized": mse,
+        }
+
+
+@dataclass(frozen=True)
+class PixelCounts(Metric):
+    """How many pixels a region has, and how many of them are NaN on either side and left out."""
+
+    of: FieldError = FieldError()
+    pool: Literal["dataset"] = "dataset"
+
+    scores: ClassVar = {
+        "n_pixels": Score(None, (0, np.inf), about="pixels that are compared", whole=True),
+        "n_nan_pixels": Score(None, (0, np.inf), 0, "pixels that are NaN: left out", whole=True),
+    }
+    exempt: ClassVar = {
+        **{f"undefined:{name}": "a count of nothing is zero" for name in scores},
+        **{f"empty_region:{name}": "a count of nothing is zero" for name in scores},
+    }
+
+    def score(self, s: Sums) -> dict[str, Array]:
+        return {"n_pixels": s.n, "n_nan_pixels": s.lost}
