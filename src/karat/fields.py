@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 OPTIONS = {  # flags of single suites, which say what they set
+    "free": "radiomap: which values of --building are free space, such as 'value>0'.",
     "sigma": "pose: how far people place a keypoint apart, in sizes of the instance: one number for all nodes.",
     "sigmas": 'pose: the same by node, a JSON file such as {"nose": 0.026, "tail": 0.05}.',
     "match": "pose: compare whole instances (oks) or only their centres (centroid).",
@@ -20,4 +21,6 @@ FIELDS = {
     "truth_depth": "True depth, likewise.",
     "pred_segments": "Segments of the predictions: label maps (npz, PNG), boolean stacks or COCO RLE JSON.",
     "truth_segments": "True segments, likewise.",
+    "observed": "radiomap: where the method was given samples: masks of 0 and one other value.",
+    "building": "radiomap: the map of buildings, whose free space --free declares.",
 }

@@ -77,6 +77,8 @@ def prepare(
         "units": units,
     }
     offered, settings = _option_settings(chosen, options), dict(settings or {})
+    if scale is not None:
+        offered |= dict.fromkeys(chosen.scaled, scale[1] - scale[0])
     regional = {area.key for area in chosen.areas}
     of_areas = {
         key: given.pop(key) for given in (offered, settings) for key in list(given) if key.partition(".")[0] in regional

@@ -111,6 +111,7 @@ class Suite:
     exports: Mapping[str, Export] = field(default_factory=dict)
     headline: tuple[str, ...] = ()  # the scores that a table shows first, where not all
     areas: tuple[Area, ...] = ()  # regions made of fields, where these are given
+    scaled: tuple[str, ...] = ()  # parameters (metric.field) that are the width of a declared scale
     tables: tuple[str, ...] = ()  # the kinds of parts that have a table of their own below it
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
     bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)

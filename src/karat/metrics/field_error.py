@@ -15,8 +15,8 @@ from karat.region import Regions
 
 @dataclass(frozen=True)
 class FieldError(Statistic):
-    """Of fields (B, H, W) the summed squares and sizes of pred - truth, of the truth its energy and how it deviates from
-    its mean in each region, and how many pixels there are.
+    """Of fields (B, H, W) the summed squares and sizes of pred - truth, of the truth its energy and how it deviates
+    from its mean in each region, and how many pixels there are.
 
     Pixels that are NaN on either side are left out and counted (`missing="spread"`: they make the sums NaN, as
     published code does). Integers are widened (`arithmetic="given"`: they wrap, as published code lets them).
@@ -37,7 +37,7 @@ class FieldError(Statistic):
                 deviation[:, r] = one.sum((true - mean[:, r, None, None]) ** 2)[:, 0]
         return {
             "squares": known.sum(gap * gap),
-            "sizes": known.sum(np.abs(gap)),
+            "distance": known.sum(np.abs(gap)),
             "energy": known.sum(true * true),
             "deviation": deviation,
             "n": known.weight(truth.shape),
@@ -66,10 +66,10 @@ class NMSE(Metric):
 
 @dataclass(frozen=True)
 class NormalizedFieldError(Metric):
-    """RMSE, MAE and MSE on the scale [-1, 1] that models are trained on; `unit` is what 1 there stands for."""
+    """RMSE, MAE and MSE on the scale [-1, 1] that models are trained on; `span` is what its width of 2 stands for."""
 
     of: FieldError = FieldError()
-    unit: float = 69.5
+    span: float = 139.0
     pool: Pool = "sample"
 
     scores: ClassVar = {
@@ -80,14 +80,15 @@ class NormalizedFieldError(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.unit > 0:
-            raise UsageError(f"NormalizedFieldError.unit is a positive number, not {self.unit!r}.")
+        if not self.span > 0:
+            raise UsageError(f"NormalizedFieldError.span is a positive number, not {self.span!r}.")
 
     def score(self, s: Sums) -> dict[str, Array]:
-        mse = ratio(s.squares, s.n) / self.unit**2
+        one = self.span / 2
+        mse = ratio(s.squares, s.n) / one**2
         return {
             "rmse@normalized": np.sqrt(mse),
-            "mae@normalized": ratio(s.sizes, s.n) / self.unit,
+            "mae@normalized": ratio(s.distance, s.n) / one,
             "mse@normalized": mse,
         }
 

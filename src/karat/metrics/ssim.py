@@ -12,7 +12,7 @@ from karat.errors import UsageError
 from karat.kernels.blur import Gray
 from karat.kernels.ssim import ssim_map, ssim_sum
 from karat.metric import Array, Columns, Derived, Metric, Pool, Score, Sums, ratio
-from karat.region import Regions
+from karat.region import ALL, Map, Regions
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,9 @@ class SSIM(Metric):
     pred, truth: frames (B, H, W, 3) or (B, H, W), bytes or floats within `data_range` L (255, a declared range, or
     "truth": max - min of each true frame). Per channel, mean over channels, then over the map: all of it, or without
     the border of half a window. In a region: the mean of the whole frame's map over the region (eroded by `erode`
-    pixels), undefined where that has fewer than `least` pixels (None: as many as the window).
+    pixels), undefined where that has fewer than `least` pixels (None: as many as the window). Windows that reach a NaN
+    are left out. fill="mean": each region is scored on frames that are their own mean in it everywhere else, and over
+    the whole map, as published code does.
     Values are those of scikit-image's full map.
     Wang et al. 2004, doi:10.1109/TIP.2003.819861.
     """
@@ -39,6 +41,7 @@ class SSIM(Metric):
     color: Literal["rgb", "gray"] = "rgb"
     erode: int = 0
     least: int | None = None
+    fill: Literal["mean"] | None = None
     precision: Literal["float64", "float32"] = "float64"
     pool: Pool = "frame"
 
@@ -58,6 +61,12 @@ class SSIM(Metric):
 
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
         shape = truth.shape[:3]
+        lost = _lost(pred, truth)
+        if lost is not None:
+            regions = regions.where(~self._reached(lost))
+            pred, truth = (np.where(np.isnan(side), 0, side) for side in (pred, truth))
+        if self.fill is not None:
+            return self._filled(pred, truth, regions)
         if regions.whole:
             border = self._border()
             area = max(shape[1] - 2 * border, 0) * max(shape[2] - 2 * border, 0)
@@ -70,6 +79,29 @@ class SSIM(Metric):
         given, left = (one.change(lambda weights: weights != 0).weight(shape) for one in (regions, known))
         enough = (left >= least) | (given == shape[1] * shape[2])
         return {"ssim": np.where(enough, known.sum(np.stack(maps)), 0.0), "n": known.weight(shape) * enough}
+
+    def _filled(self, pred: Array, truth: Array, regions: Regions) -> Columns:
+        """Each region by itself, on frames whose other pixels are their mean in it."""
+        shape = truth.shape[:3]
+        known = Regions({ALL: None}, regions.valid)
+        inside = known.where(self._inside(shape)) if self.border == "crop" else known
+        sums, counts = np.zeros((2, shape[0], len(regions)))
+        for r, one in regions.each():
+            weights = next(iter(one.maps.values()))
+            sides = (
+                [pred, truth] if weights is None else [_outside_filled(side, weights, one) for side in (pred, truth)]
+            )
+            maps = [ssim_map(p, t, **self._window(t)) for p, t in zip(*sides, strict=True)]
+            there = one.weight(shape)[:, 0] > 0
+            sums[:, r] = np.where(there, inside.sum(np.stack(maps))[:, 0], 0.0)
+            counts[:, r] = np.where(there, inside.weight(shape)[:, 0], 0)
+        return {"ssim": sums, "n": counts.astype(np.int64)}
+
+    def _reached(self, lost: Array) -> Array:
+        """The pixels whose window has one that is lost."""
+        square = np.ones((self.size, self.size), np.uint8)
+        reach = [cv2.dilate(frame.astype(np.uint8), square, borderType=cv2.BORDER_REFLECT) for frame in lost]
+        return np.asarray(np.stack(reach) != 0)
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {name: ratio(s.ssim, s.n) for name in self.scores}
@@ -98,3 +130,19 @@ class SSIM(Metric):
         disc = np.ones((2 * self.erode + 1, 2 * self.erode + 1), np.uint8)
         inside = [cv2.erode((frame != 0).astype(np.uint8), disc, borderType=cv2.BORDER_REPLICATE) for frame in weights]
         return np.where(np.stack(inside) != 0, weights, np.zeros((), weights.dtype))
+
+
+def _lost(pred: Array, truth: Array) -> Array | None:
+    """Where either side (B, H, W[, C]) is NaN; None where none is."""
+    if not any(side.dtype.kind == "f" and np.isnan(side).any() for side in (pred, truth)):
+        return None
+    lost = np.isnan(pred) | np.isnan(truth)
+    return np.asarray(lost if lost.ndim == 3 else lost.any(axis=3))
+
+
+def _outside_filled(frames: Array, weights: Map, one: Regions) -> Array:
+    """Frames (B, H, W[, C]) whose pixels outside of a region are their mean in it, by channel."""
+    if frames.ndim == 4:
+        return np.stack([_outside_filled(frames[..., c], weights, one) for c in range(frames.shape[3])], axis=3)
+    filled: Array = np.where(np.asarray(weights) != 0, frames.astype(np.float64), one.mean(frames)[:, :1, None])
+    return filled
