@@ -157,13 +157,15 @@ class Far(Area):
     """Bins of the exact Euclidean distance to the nearest pixel where something is true: [0, 5], (5, 10], ... px.
 
     zero="out": (0, 5], the pixels themselves are in no bin. Where it is true nowhere there is no distance;
-    nowhere="corner" measures it to a point above the first pixel, as SciPy's transform does.
+    nowhere="corner" measures it to a point above the first pixel, as SciPy's transform does. frames="volume": frames
+    that are given together are slices a pixel apart, as published code takes them.
     """
 
     of: Where
     edges: tuple[float, ...] = (5.0, 10.0, 20.0, 50.0)
     zero: Literal["in", "out"] = "in"
     nowhere: Literal["undefined", "corner"] = "undefined"
+    frames: Literal["single", "volume"] = "single"
 
     def __post_init__(self) -> None:
         edges = (0.0, *self.edges)
@@ -180,8 +182,11 @@ class Far(Area):
 
     def maps(self, given: Mapping[str, Array]) -> Mapping[str, Map]:
         beyond = self.of.lacks(given)
-        bins = [self._binned(~frame) for frame in beyond]
-        return {"distance": Labels(np.stack(bins) if bins else np.zeros(beyond.shape, np.intp), self._bins())}
+        if self.frames == "volume" and len(beyond) > 1:
+            bins = self._binned(~beyond)
+        else:
+            bins = np.array([self._binned(~frame) for frame in beyond], np.intp).reshape(beyond.shape)
+        return {"distance": Labels(bins, self._bins())}
 
     def _bins(self) -> tuple[str, ...]:
         return (*(f"{a:g}-{b:g}" for a, b in pairwise((0.0, *self.edges))), f"{self.edges[-1]:g}+")
@@ -192,8 +197,8 @@ class Far(Area):
         elif self.nowhere == "undefined":
             return np.full(here.shape, -1)
         else:
-            y, x = np.indices(here.shape)
-            distance = np.sqrt((y + 1.0) ** 2 + x**2)
+            first, *others = np.indices(here.shape)
+            distance = np.sqrt((first + 1.0) ** 2 + sum(other**2 for other in others))
         bins = np.searchsorted(np.array(self.edges), distance, side="left")
         return np.where(distance > 0, bins, -1) if self.zero == "out" else np.asarray(bins)
 
@@ -202,12 +207,13 @@ class Far(Area):
 class Uncovered(Area):
     """Every pixel by how little was observed around it: weights 1 / (coverage + 1e-6), coverage the mask under a
     Gaussian of `sigma` px (reflected at the border, cut at 4 sigma). weighting="smooth": 1 - coverage / its largest;
-    "coverage": the coverage itself.
+    "coverage": the coverage itself. frames="volume": frames that are given together are smoothed as a volume.
     """
 
     of: Where
     sigma: float = 5.0
     weighting: Literal["inverse", "smooth", "coverage"] = "inverse"
+    frames: Literal["single", "volume"] = "single"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -219,8 +225,10 @@ class Uncovered(Area):
 
     def maps(self, given: Mapping[str, Array]) -> Mapping[str, Map]:
         amount = self.of.amount(given)
-        weights = [self._weights(blurred(frame, self.sigma)) for frame in amount]
-        return {"uncovered": np.stack(weights) if weights else amount}
+        whole = self.frames == "volume" and len(amount) > 1
+        parts = [amount] if whole else list(amount)
+        weights = [self._weights(blurred(part, self.sigma)) for part in parts]
+        return {"uncovered": np.stack(weights).reshape(amount.shape) if weights else amount}
 
     def _weights(self, coverage: Array) -> Array:
         if self.weighting == "inverse":

@@ -35,6 +35,15 @@ def absolute_error(pred: Array, truth: Array) -> Array:
     return over_channels(np.abs(difference(pred, truth)))
 
 
+def ranges(frames: Array) -> Array:
+    """max - min of each frame (B, H, W[, C]), NaN left out."""
+    flat = frames.reshape(len(frames), -1)
+    if not flat.size:
+        return np.zeros(len(frames))
+    high, low = np.fmax.reduce(flat, axis=1), np.fmin.reduce(flat, axis=1)
+    return np.asarray(high.astype(np.float64) - low)
+
+
 def over_channels(values: Array) -> Array:
     """The sum over a last axis of channels, where there is one: (B, H, W)."""
     total: Array = values.sum(axis=-1) if values.ndim == 4 else values

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from karat.errors import UsageError
-from karat.kernels.pixels import difference
+from karat.kernels.pixels import difference, ranges
 from karat.metric import Array, Columns, Metric, Pool, Score, Statistic, Sums, ratio
 from karat.region import Regions
 
@@ -16,7 +16,7 @@ from karat.region import Regions
 @dataclass(frozen=True)
 class FieldError(Statistic):
     """Of fields (B, H, W) the summed squares and sizes of pred - truth, of the truth its energy and how it deviates
-    from its mean in each region, and how many pixels there are.
+    from its mean in each region, how many pixels there are, and the range of each whole true field.
 
     Pixels that are NaN on either side are left out and counted (`missing="spread"`: they make the sums NaN, as
     published code does). Integers are widened (`arithmetic="given"`: they wrap, as published code lets them).
@@ -41,6 +41,7 @@ class FieldError(Statistic):
             "energy": known.sum(true * true),
             "deviation": deviation,
             "n": known.weight(truth.shape),
+            "range": np.repeat(ranges(true)[:, None], len(regions), axis=1),
             "lost": regions.sum(lost),
         }
 

@@ -7,19 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from karat.kernels.pixels import channels, squared_error
+from karat.kernels.pixels import channels, ranges, squared_error
 from karat.metric import Array, Columns, Metric, Pool, Score, Statistic, Sums, ratio
 from karat.region import Regions
 
 
 @dataclass(frozen=True)
 class SquaredError(Statistic):
-    """Squared differences summed over pixels and channels, and how many there are."""
+    """Squared differences summed over pixels and channels, how many there are, and the range of each true frame."""
 
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
         return {
             "squares": regions.sum(squared_error(pred, truth)),
             "n": regions.weight(truth.shape[:3]) * channels(truth),
+            "range": np.repeat(ranges(truth)[:, None], len(regions), axis=1),
         }
 
 

@@ -24,8 +24,8 @@ class SSIM(Metric):
     "truth": max - min of each true frame). Per channel, mean over channels, then over the map: all of it, or without
     the border of half a window. In a region: the mean of the whole frame's map over the region (eroded by `erode`
     pixels), undefined where that has fewer than `least` pixels (None: as many as the window). Windows that reach a NaN
-    are left out. fill="mean": each region is scored on frames that are their own mean in it everywhere else, and over
-    the whole map, as published code does.
+    are left out (`missing="spread"`: the frame is undefined). fill="mean" or "zero": each region is scored on frames
+    that are their own mean in it, or 0, everywhere else, over the whole map, as published code does.
     Values are those of scikit-image's full map.
     Wang et al. 2004, doi:10.1109/TIP.2003.819861.
     """
@@ -41,7 +41,8 @@ class SSIM(Metric):
     color: Literal["rgb", "gray"] = "rgb"
     erode: int = 0
     least: int | None = None
-    fill: Literal["mean"] | None = None
+    fill: Literal["mean", "zero"] | None = None
+    missing: Literal["leave", "spread"] = "leave"
     precision: Literal["float64", "float32"] = "float64"
     pool: Pool = "frame"
 
@@ -63,7 +64,8 @@ class SSIM(Metric):
         shape = truth.shape[:3]
         lost = _lost(pred, truth)
         if lost is not None:
-            regions = regions.where(~self._reached(lost))
+            whole = lost.any(axis=(1, 2), keepdims=True) if self.missing == "spread" else self._reached(lost)
+            regions = regions.where(~np.broadcast_to(whole, lost.shape))
             pred, truth = (np.where(np.isnan(side), 0, side) for side in (pred, truth))
         if self.fill is not None:
             return self._filled(pred, truth, regions)
@@ -88,9 +90,9 @@ class SSIM(Metric):
         sums, counts = np.zeros((2, shape[0], len(regions)))
         for r, one in regions.each():
             weights = next(iter(one.maps.values()))
-            sides = (
-                [pred, truth] if weights is None else [_outside_filled(side, weights, one) for side in (pred, truth)]
-            )
+            sides = [pred, truth]
+            if weights is not None:
+                sides = [_outside_filled(side, weights, one, self.fill) for side in sides]
             maps = [ssim_map(p, t, **self._window(t)) for p, t in zip(*sides, strict=True)]
             there = one.weight(shape)[:, 0] > 0
             sums[:, r] = np.where(there, inside.sum(np.stack(maps))[:, 0], 0.0)
@@ -140,9 +142,10 @@ def _lost(pred: Array, truth: Array) -> Array | None:
     return np.asarray(lost if lost.ndim == 3 else lost.any(axis=3))
 
 
-def _outside_filled(frames: Array, weights: Map, one: Regions) -> Array:
-    """Frames (B, H, W[, C]) whose pixels outside of a region are their mean in it, by channel."""
+def _outside_filled(frames: Array, weights: Map, one: Regions, fill: str | None) -> Array:
+    """Frames (B, H, W[, C]) whose pixels outside of a region are their mean in it, by channel, or 0."""
     if frames.ndim == 4:
-        return np.stack([_outside_filled(frames[..., c], weights, one) for c in range(frames.shape[3])], axis=3)
-    filled: Array = np.where(np.asarray(weights) != 0, frames.astype(np.float64), one.mean(frames)[:, :1, None])
+        return np.stack([_outside_filled(frames[..., c], weights, one, fill) for c in range(frames.shape[3])], axis=3)
+    outside = one.mean(frames)[:, :1, None] if fill == "mean" else 0.0
+    filled: Array = np.where(np.asarray(weights) != 0, frames.astype(np.float64), outside)
     return filled
