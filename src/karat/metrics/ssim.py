@@ -21,7 +21,7 @@ class SSIM(Metric):
     (2 mx my + C1)(2 sxy + C2) / ((mx^2 + my^2 + C1)(sx^2 + sy^2 + C2)), C1 = (K1 L)^2, C2 = (K2 L)^2.
 
     pred, truth: frames (B, H, W, 3) or (B, H, W), bytes or floats within `data_range` L (255, a declared range, or
-    "truth": max - min of each true frame). Per channel, mean over channels, then over the map: all of it, or without
+    "truth": max - min of each true frame; "truth_or_1": 1 where that is 0). Per channel, mean over channels, then over the map: all of it, or without
     the border of half a window. In a region: the mean of the whole frame's map over the region (eroded by `erode`
     pixels), undefined where that has fewer than `least` pixels (None: as many as the window). Windows that reach a NaN
     are left out (`missing="spread"`: the frame is undefined). fill="mean" or "zero": each region is scored on frames
@@ -36,7 +36,7 @@ class SSIM(Metric):
     k1: float = 0.01
     k2: float = 0.03
     sample_covariance: bool = True
-    data_range: float | Literal["truth"] = 255.0
+    data_range: float | Literal["truth", "truth_or_1"] = 255.0
     border: Literal["full", "crop"] = "full"
     color: Literal["rgb", "gray"] = "rgb"
     erode: int = 0
@@ -52,7 +52,7 @@ class SSIM(Metric):
         super().__post_init__()
         if self.size < 3 or self.size % 2 == 0:
             raise UsageError(f"{type(self).__name__}.size is an odd number from 3, not {self.size}.")
-        if self.data_range != "truth" and not self.data_range > 0:
+        if isinstance(self.data_range, float) and not self.data_range > 0:
             raise UsageError(
                 f'{type(self).__name__}.data_range is a positive number or "truth", not {self.data_range!r}.'
             )
@@ -115,10 +115,14 @@ class SSIM(Metric):
             "sigma": self.sigma,
             "k1": self.k1,
             "k2": self.k2,
-            "data_range": float(truth.max()) - float(truth.min()) if self.data_range == "truth" else self.data_range,
+            "data_range": self._range(truth) if isinstance(self.data_range, str) else self.data_range,
             "sample_covariance": self.sample_covariance,
             "precision": self.precision,
         }
+
+    def _range(self, truth: Array) -> float:
+        span = float(truth.max()) - float(truth.min())
+        return span or float(self.data_range == "truth_or_1")
 
     def _border(self) -> int:
         return self.size // 2 if self.border == "crop" else 0

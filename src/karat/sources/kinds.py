@@ -65,7 +65,7 @@ _MAP_NAMES = ("map", "field", "pred", "target", "truth", "mean", "std", "mask", 
 
 
 def _map(name: str, expects: str, check: Any, convert: Any) -> Kind:
-    return Kind(name, expects, _MAP_FILES, _MAP_NAMES, {2: "one"}, check, convert, single=2)
+    return Kind(name, expects, _MAP_FILES, _MAP_NAMES, {2: "one", 3: "sequence"}, check, convert, single=2)
 
 
 KINDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from karat.areas import Both, Far, Uncovered, Where
+from karat.metrics.coverage import Coverage
 from karat.metrics.field_error import NMSE, FieldError, NormalizedFieldError, PixelCounts
 from karat.metrics.mae import MAE
 from karat.metrics.mse import MSE
@@ -35,6 +36,7 @@ SUITE = Suite(
         PSNR(of=_ERROR, data_range=RADIO_MAP_SEER),
         SSIM(data_range=RADIO_MAP_SEER, border="crop"),
         NormalizedFieldError(of=_ERROR),
+        Coverage(),
         PixelCounts(of=_ERROR),
     ),
     areas=(
@@ -52,8 +54,9 @@ SUITE = Suite(
             "The numbers of YaqoobAnsari/TrajectoryDiff@bfd07871, defects included.",
             {
                 "field_error": {"missing": "spread", "arithmetic": "given"},
+                "coverage": {"amount": "mean"},
                 "psnr": {"data_range": "truth"},
-                "ssim": {"data_range": "truth", "fill": "mean", "missing": "spread"},
+                "ssim": {"data_range": "truth_or_1", "fill": "mean", "missing": "spread"},
             },
             areas={
                 "observed": {"complement": "published"},

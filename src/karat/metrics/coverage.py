@@ -1,0 +1,57 @@
+"""How much of a map was observed, and where the weight of what was not lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from karat.areas import Uncovered, Where
+from karat.metric import Array, Columns, Metric, Pool, Score, Statistic, Sums, ratio
+from karat.region import Regions
+
+_OBSERVED = Where("observed", "observed", "unobserved")
+
+
+@dataclass(frozen=True)
+class Observations(Statistic):
+    """Observed pixels (B, H, W), and the weights 1 / (coverage + 1e-6) that `rmse@uncovered` is weighed with, by region
+    and altogether; coverage is the mask under a Gaussian of `sigma` px."""
+
+    sigma: float = 5.0
+
+    def measure(self, observed: Array, regions: Regions) -> Columns:
+        weights = np.asarray(Uncovered(_OBSERVED, self.sigma).maps({"observed": observed != 0})["uncovered"])
+        total = weights.sum(axis=(1, 2))[:, None]
+        return {
+            "observed": regions.sum(observed != 0),
+            "amount": regions.sum(observed.astype(np.float64)),
+            "n": regions.weight(observed.shape),
+            "weight": regions.sum(weights),
+            "total": np.repeat(total, len(regions), axis=1),
+        }
+
+
+@dataclass(frozen=True)
+class Coverage(Metric):
+    """The share of pixels that were observed, and the share of the weight of coverage-weighted errors that lies in a
+    region: with few observations nearly all of it lies beyond the reach of the Gaussian.
+
+    observed: masks (B, H, W). amount="mean": the mean of the mask as it is stored, as published code has it.
+    """
+
+    of: Observations = Observations()
+    amount: Literal["share", "mean"] = "share"
+    pool: Pool = "sample"
+
+    scores: ClassVar = {
+        "coverage_ratio": Score(None, (0, np.inf), about="share of pixels that were observed"),
+        "weight_share": Score(None, (0, 1), about="share of the weight of rmse@uncovered"),
+    }
+
+    def score(self, s: Sums) -> dict[str, Array]:
+        return {
+            "coverage_ratio": ratio(s.observed if self.amount == "share" else s.amount, s.n),
+            "weight_share": np.where(s.n > 0, ratio(s.weight, s.total), np.nan),
+        }
