@@ -64,6 +64,16 @@ SUITE = Suite(
                 "uncovered": {"frames": "volume"},
             },
         ),
+        "reference-eval": Protocol(
+            "The numbers of its scripts/evaluate.py: on the declared scale, with an epsilon in PSNR.",
+            {
+                "field_error": {"missing": "spread"},
+                "coverage": {"amount": "mean"},
+                "psnr": {"epsilon": 1e-8},
+                "ssim": {"fill": "mean", "missing": "spread"},
+            },
+            areas={"observed": {"rule": "value>0.5"}, "distance": {"zero": "out", "nowhere": "corner"}},
+        ),
     },
     citation="YaqoobAnsari/TrajectoryDiff@bfd07871, docs/metrics.md.",
 )
