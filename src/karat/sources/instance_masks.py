@@ -177,7 +177,7 @@ def _layout(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], size: Array
             "booleans (n, H, W), or bytes (n, H, ceil(W / 8)) with shape = [H, W], were expected",
             "save it so",
         )
-    if shape[0]:
+    if shape[0] or (height, width) != (0, 0):  # nobody needs no picture
         check_sides(name, width, height)
         check_frame(name, shape[1:], dtype.itemsize)
     if shape[0] * height * bytes_wide > MAX_WHOLE_BYTES:
