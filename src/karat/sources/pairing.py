@@ -92,7 +92,7 @@ def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> li
                 raise
             inside = {"": path}
         if len(inside) == 1 and not alone:
-            inside = {"": source for source in inside.values()}
+            inside = {"": next(iter(inside.values()))}
         within = "" if alone else stem + "/"
         expanded += [(within + name if name else stem, source) for name, source in inside.items()]
     return expanded

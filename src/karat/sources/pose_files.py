@@ -16,9 +16,13 @@ from .guard import MIB, guarded, read_bounded, refusal
 from .pose_coco import Coco, is_coco, read_coco
 from .pose_csv import read_csv
 from .pose_findings import find
+from .pose_hdf5 import read_hdf5
+from .pose_json import read_json
+from .pose_labels import is_labels, poses_of
 from .pose_npz import read_npz
+from .pose_nwb import read_nwb
 from .pose_pairing import Listed, pair, stem, video_ids
-from .pose_sleap import is_labels, poses_of, read_hdf5, read_json, read_nwb, read_slp
+from .pose_slp import read_slp
 from .poses import Poses, make_poses, no_poses
 from .records import RecordKind, Source
 from .strict import loads
