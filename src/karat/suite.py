@@ -200,9 +200,9 @@ def restored(like: Changed, record: Mapping[str, Any]) -> Changed:
 
 
 def statistics(of: Statistic, name: str) -> dict[str, type[Statistic]]:
-    """What the field of that name may hold: the statistics that its type names."""
+    """What the field of that name may hold: the kind of statistic that it holds, and those that its type names."""
     hint = get_type_hints(type(of))[name]
-    return {kind.__name__: kind for kind in get_args(hint) or (hint,)}
+    return {kind.__name__: kind for kind in (type(getattr(of, name)), *get_args(hint))}
 
 
 def tuples(value: Any) -> Any:
