@@ -21,6 +21,7 @@ from .safe_pickle import loads
 from .stream import Array
 
 MAX_NODES = 100_000_000
+MAX_SPARSE = 1_000_000  # animals by body parts, of which few need a column
 HEADERS = ("scorer", "individuals", "bodyparts", "coords")
 AXES = ("x", "y", "z")
 TRAILING_NUMBER = re.compile(r"(\d+)$")
@@ -138,7 +139,7 @@ def _videos(path: Path, table: Table) -> list[Poses]:
         raise refusal(
             path, "has infinite or missing cells", "a number or nothing was expected in each", "export it again"
         )
-    if len(every) * len(nodes) * max(len(table.index), 1) > MAX_NODES:
+    if len(every) * len(nodes) > max(MAX_SPARSE, len(parts)) or len(every) * len(nodes) * len(table.index) > MAX_NODES:
         raise refusal(
             path,
             f"declares {len(every)} animals of {len(nodes)} body parts in {len(table.index)} frames",
@@ -146,10 +147,11 @@ def _videos(path: Path, table: Table) -> list[Poses]:
             "split it",
         )
     values = np.column_stack([table.values, np.full(len(table.index), np.nan)])  # what no column says is missing
-    taken = [
-        [[cells.get((animal, node, name), -1) for name in (*axes, "likelihood")] for node in nodes] for animal in every
-    ]
-    whole = values[:, np.array(taken, np.intp).reshape(len(every), len(nodes), len(axes) + 1)]
+    places = [{name: i for i, name in enumerate(names)} for names in (every, nodes, (*axes, "likelihood"))]
+    taken = np.full((len(every), len(nodes), len(axes) + 1), -1)
+    for key, column in cells.items():
+        taken[tuple(place[name] for place, name in zip(places, key, strict=True))] = column
+    whole = values[:, taken]
     points, likelihood = whole[..., :-1], whole[..., -1]
     present = ~np.isnan(points).any(axis=3)
     row, animal = np.nonzero(present.any(axis=2))
