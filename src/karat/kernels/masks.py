@@ -54,7 +54,7 @@ def packed(bits: NDArray[np.uint8], width: int) -> Packed:
         some = slice(start, start + step)
         area[some] = np.bitwise_count(words[some]).sum(axis=(1, 2), dtype=np.int64)
         columns = np.unpackbits(np.bitwise_or.reduce(bits[some], axis=1), axis=1, count=width)
-        rows: Array = words[some].any(axis=2)
+        rows = np.bitwise_or.reduce(words[some], axis=2)
         box[some, ::2], box[some, 1::2] = _span(rows), _span(columns)
     return Packed(bits, width, area, box)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -9,8 +10,14 @@ from karat.metric import Array, Metric, Score, Sums
 from karat.metrics.foregrounds import Foregrounds
 from karat.metrics.mask_matches import MaskMatches, Role, true_areas
 from karat.metrics.mask_sizes import PARTS, by_size, thirds
+from karat.rows import Rows
 
 INF = float("inf")
+LEFT_OUT = {
+    Role.BLANK_TRUTH: "true masks without a pixel",
+    Role.BLANK_PRED: "predicted masks without a pixel",
+    Role.OUTSIDE: "predicted masks in frames that are not evaluated",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,12 @@ class MaskCounts(Metric):
             **{f"mask_n_gt@{part}": int(own.sum()) for part, (own,) in by_size(areas, areas)},
         }
 
+    def remarks(self, rows: Rows) -> Iterable[str]:
+        """Masks that count neither for nor against."""
+        for role, what in LEFT_OUT.items():
+            if count := int((rows.columns["role"] == role).sum()):
+                yield f"Left out: {what}, {count}."
+
 
 @dataclass(frozen=True)
 class MaskFrames(Metric):
@@ -74,3 +87,8 @@ class MaskFrames(Metric):
             "mask_n_frames_without_prediction": s.evaluated - s.listed,
             "mask_n_frames_empty": s.evaluated - s.held,
         }
+
+    def remarks(self, rows: Rows) -> Iterable[str]:
+        """Frames that count neither for nor against."""
+        if skipped := int((~rows.columns["evaluated"]).sum()):
+            yield f"Left out: labelled frames that the predictions do not list, {skipped}."
