@@ -675,7 +675,10 @@ def test_ctrl_c_stops_at_once_and_says_how_to_go_on(tmp_path, workers):
     out = tmp_path / "run"
     args = ("--pred", tmp_path / "pred", "--truth", tmp_path / "truth", "--no-cache", "--workers", workers)
     process = subprocess.Popen(
-        command("run", "transfer", *args, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command("run", "transfer", *args, "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     deadline = time.monotonic() + 60
     while not (out / "run.json").exists() and process.poll() is None and time.monotonic() < deadline:

@@ -10,7 +10,7 @@ import pytest
 from clips import moving, noisy, pair, rectangle, save, write_video
 from test_sources import rle
 
-from karat import CannyF1, InputError, KaratError, Meter, UsageError, evaluate
+from karat import BlurSSIM, CannyF1, InputError, KaratError, Meter, UsageError, evaluate
 from karat.sources import open_stream
 
 SETTINGS = {"blur_ssim.blur": "gaussian"}
@@ -149,6 +149,13 @@ def test_the_mean_is_over_samples():
         assert both.sample_scores[name] == each[index]
 
 
+def test_a_number_has_one_spelling():
+    plain = BlurSSIM(data_range=200, blur_size=9, blur_sigmas=(30, 40))
+    assert BlurSSIM(data_range=np.float64(200), blur_size=np.int64(9), blur_sigmas=(30.0, np.float32(40))) == plain
+    assert repr(BlurSSIM(data_range=np.float64(200), blur_size=9, blur_sigmas=(30.0, 40.0))) == repr(plain)
+    assert "np." not in CannyF1(low=np.float64(50)).identity()
+
+
 def test_the_meter_agrees():
     meter = Meter(CannyF1())
     meter.update(pred=PRED[None], truth=TRUTH[None], ids=["a"])
@@ -225,6 +232,8 @@ def test_floats_in_a_declared_range(convert, value_range):
 
 def test_floats_outside_their_range_and_nan():
     assert "outside the declared range" in reasons(run(PRED / 1.0, TRUTH, value_range=(0, 1)))
+    holes = np.where(PRED > 200, np.nan, PRED / 255.0)
+    assert "holds NaN, which is neither black nor white" in reasons(run(holes, TRUTH, value_range=(0, 1)))
     broken = PRED / 255
     broken[2, 3, 4] = np.nan
     result = run(broken, TRUTH / 255, value_range=(0, 1))

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -77,6 +77,7 @@ PLAIN = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(value=PLAIN, protocol=st.sampled_from(PROTOCOLS))
 def test_plain_values_and_arrays_as_python_reads_them(value, protocol):
     data = pickle.dumps(value, protocol)
@@ -369,6 +370,7 @@ def test_too_many_steps(monkeypatch):
     refused(pickle.dumps(list(range(2000))), "1000 steps")
 
 
+@settings(deadline=None)
 @given(data=st.binary(max_size=200), places=st.lists(st.integers(0, 10_000), max_size=5))
 def test_damage_is_refused_or_harmless(data, places):
     whole = bytearray(

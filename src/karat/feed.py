@@ -56,13 +56,15 @@ def as_bytes(frame: Array, value_range: tuple[float, float] | None, name: str) -
     if frame.dtype == np.uint8:
         return frame
     if value_range is None:
-        found = f", from {frame.min():.4g} to {frame.max():.4g} in the first" if frame.size else ""
+        found = f", from {np.nanmin(frame):.4g} to {np.nanmax(frame):.4g} in the first" if frame.size else ""
         raise InputError(
             f"{name} holds {frame.dtype} frames{found}: say what is black and white with --range, such as --range 0..1."
         )
     low, high = value_range
     levels = (frame.astype(np.float64) - low) * (255 / (high - low))
     if frame.size and not (levels.min() >= -1e-3 and levels.max() <= 255 + 1e-3):
+        if np.isnan(levels).any():
+            raise InputError(f"{name} holds NaN, which is neither black nor white: replace it.")
         raise InputError(
             f"{name} holds values from {frame.min():.4g} to {frame.max():.4g}, outside the declared range "
             f"{low:g}..{high:g}: declare the right one with --range."

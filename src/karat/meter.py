@@ -63,8 +63,11 @@ class Meter:
         for i, name in enumerate(names):
             if name not in seen:
                 clip = {field: self._one(field, array[i]) for field, array in arrays.items()}
-                frames = _frames(self._pixels(clip))
-                self._add(name, clip, {region: _mask(region, mask[i], frames) for region, mask in weights.items()})
+                pixels = self._pixels(clip)
+                regions = {
+                    region: _mask(region, mask[i], _frames(pixels)) for region, mask in weights.items() if pixels
+                }
+                self._add(name, clip, regions)
                 seen.add(name)
 
     def merge(self, other: Meter) -> None:

@@ -189,13 +189,15 @@ def _hints(kind: type[Statistic]) -> dict[str, Any]:
 
 
 def _normal(value: Any, hint: Any) -> Any:
-    """50 and 50.0 are one parameter and have one spelling."""
-    if type(value) is int and not _fits(value, hint):
-        return float(value)
-    if isinstance(value, tuple) and get_origin(hint) is tuple:
-        items = tuple(_normal(item, part) for item, part in _paired(value, get_args(hint)))
-        return value if all(map(operator.is_, items, value)) else items
-    return value
+    """50, 50.0 and NumPy's 50.0 are one parameter and have one spelling."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if type(plain) is int and not _fits(plain, hint):
+        return float(plain)
+    sequence = next((part for part in (hint, *get_args(hint)) if get_origin(part) is tuple), None)
+    if isinstance(plain, tuple) and sequence is not None:
+        items = tuple(_normal(item, part) for item, part in _paired(plain, get_args(sequence)))
+        return plain if all(map(operator.is_, items, plain)) else items
+    return plain
 
 
 def _paired(values: tuple[Any, ...], hints: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from karat.areas import Area
 from karat.errors import UsageError
@@ -213,9 +213,15 @@ def restored(like: Changed, record: Mapping[str, Any]) -> Changed:
         raise KeyError(record["metric"])
     given = {}
     for name, value in record["parameters"].items():
-        part = getattr(like, name, None)
-        given[name] = restored(part, value) if isinstance(part, Statistic) else tuples(value)
+        scored = isinstance(getattr(like, name, None), Statistic)
+        given[name] = restored(statistics(like, name)[value["metric"]](), value) if scored else tuples(value)
     return changing(like, given)
+
+
+def statistics(of: Statistic, name: str) -> dict[str, type[Statistic]]:
+    """What the field of that name may hold: the kind of statistic that it holds, and those that its type names."""
+    hint = get_type_hints(type(of))[name]
+    return {kind.__name__: kind for kind in (type(getattr(of, name)), *get_args(hint))}
 
 
 def tuples(value: Any) -> Any:

@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from contract.inputs import build
 
 from karat.metric import Metric, Statistic, metrics, snake
-from karat.suite import Changed, changing
+from karat.suite import Changed, changing, statistics
 
 FOLDER = Path(__file__).parents[1] / "cases"
 
@@ -88,17 +88,11 @@ def _with(changed: Changed, params: Mapping[str, Any]) -> Changed:
         if isinstance(of, Statistic) and isinstance(value, Mapping):
             own = dict(value)
             if "statistic" in own:
-                of = _allowed(changed, name)[own.pop("statistic")]()
+                of = statistics(changed, name)[own.pop("statistic")]()
             values[name] = _with(of, own)
         else:
             values[name] = _value(value)
     return changing(changed, values)
-
-
-def _allowed(changed: Statistic, name: str) -> dict[str, Any]:
-    """The statistics that a field may hold, by name."""
-    hint = get_type_hints(type(changed))[name]
-    return {kind.__name__: kind for kind in get_args(hint) or (hint,)}
 
 
 def _value(value: Any) -> Any:

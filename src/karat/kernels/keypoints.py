@@ -180,6 +180,8 @@ def areas(size: Array, given: Array, scale: str | float) -> Array:
         raise InputError("the points have three coordinates, whose box has no area: give the scale as a number.")
     boxes = np.prod(size, axis=1)
     if scale == "given":
+        if (given < 0).any():
+            raise InputError(f"a true instance has a given area of {np.nanmin(given):g}: leave it out, or correct it.")
         return np.where(np.isnan(given), boxes, given)
     known = boxes[~np.isnan(boxes)]
     return np.full(len(boxes), np.median(known)) if scale == "median" and len(known) else boxes

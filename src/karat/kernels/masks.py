@@ -48,29 +48,30 @@ def packed(bits: NDArray[np.uint8], width: int) -> Packed:
     """Masks with their areas and boxes."""
     count = len(bits)
     area, box = np.zeros(count, np.int64), np.zeros((count, 4), np.int64)
+    words = np.ascontiguousarray(bits).view(np.uint64) if bits.shape[2] % 8 == 0 else bits
     step = max(1, BYTES // max(1, bits[:1].size))
     for start in range(0, count, step):
         some = slice(start, start + step)
-        area[some] = np.bitwise_count(bits[some]).sum(axis=(1, 2), dtype=np.int64)
+        area[some] = np.bitwise_count(words[some]).sum(axis=(1, 2), dtype=np.int64)
         columns = np.unpackbits(np.bitwise_or.reduce(bits[some], axis=1), axis=1, count=width)
-        box[some, ::2], box[some, 1::2] = _span(bits[some].max(axis=2)), _span(columns)
+        rows = np.bitwise_or.reduce(words[some], axis=2)
+        box[some, ::2], box[some, 1::2] = _span(rows), _span(columns)
     return Packed(bits, width, area, box)
 
 
 def _span(rows: Array) -> Array:
     """The first place of each row (n, L) that is not 0 and what follows the last, 0 where all is; (n, 2)."""
-    on = rows > 0
+    on = rows != 0
     ends = np.stack([on.argmax(axis=1), on.shape[1] - on[:, ::-1].argmax(axis=1)], axis=1)
     span: Array = ends * on.any(axis=1, keepdims=True)
     return span
 
 
 def united(masks: Packed, index: Array, group: Array, groups: int) -> Packed:
-    """One mask for each group: all pixels of the masks at `index`, whose groups are in rising order."""
+    """One mask for each group: all pixels of the masks at `index`."""
     bits = np.zeros((groups, *masks.bits.shape[1:]), np.uint8)
-    present, first = np.unique(group, return_index=True)
-    if len(present):
-        bits[present] = np.bitwise_or.reduceat(masks.bits[index], first, axis=0)
+    for place, one, (top, _, bottom, _) in zip(index.tolist(), group.tolist(), masks.box[index].tolist(), strict=True):
+        bits[one, top:bottom] |= masks.bits[place, top:bottom]
     return packed(bits, masks.width)
 
 

@@ -28,13 +28,18 @@ class Ranked:
 
 
 def ranked(
-    score: Array, right: Array, wrong: Array, truths: Array, arithmetic: Literal["exact", "published"] = "exact"
+    score: Array,
+    right: Array,
+    wrong: Array,
+    truths: Array,
+    arithmetic: Literal["exact", "published"] = "exact",
+    eps: float = EPS,
 ) -> Ranked:
     """Precision made monotone and read at 101 recalls, 0 beyond the largest recall that is reached.
 
     score: (n), ranked falling, equal ones in their order.  right, wrong: (n, T) booleans; what is neither is left out.
     truths: (T) how many there are to be found; NaN results where there are none.
-    "published" computes as pycocotools and its likes do: the precision is tp / (fp + tp + 2.2e-16), and recalls are
+    "published" computes as pycocotools and its likes do: the precision is tp / (fp + tp + eps), and recalls are
     compared in floating point, where "exact" divides what it counted and compares integers.
     """
     order = np.argsort(-score, kind="stable")
@@ -46,7 +51,7 @@ def ranked(
         if arithmetic == "exact":
             at, first = found / shown, -(-np.arange(len(RECALLS)) * int(truths[t]) // (len(RECALLS) - 1)) - 1
         else:
-            at = found / ((shown - found) + found + EPS)
+            at = found / ((shown - found) + found + eps)
             first = np.searchsorted(found / truths[t], RECALLS, side="left")
         best = np.maximum.accumulate(at[::-1])[::-1]
         first = first.clip(min=0)

@@ -68,7 +68,7 @@ class CocoMatches(Statistic):
         one_skeleton(pred, truth)
         pred = pred.ordered_as(truth)
         both = compared(truth, pred, "truth", self.user_labels_only, "error")
-        score = scores_of(pred, both.inside, self.default_score)
+        score = scores_of(self, pred, both.inside)
         turn = by_score(score, both.inside)
         groups = frames_alike(both.frames, both.truth.frame, pred.frame[turn], pred.points.shape[1])
         at = [Frames(group.frame, group.truth, turn[group.pred]) for group in groups]

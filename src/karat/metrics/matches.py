@@ -21,7 +21,7 @@ from karat.kernels.keypoints import (
     per_node,
     squared_distances,
 )
-from karat.metric import Array, Statistic, Sums
+from karat.metric import Array, Statistic, Sums, snake
 from karat.rows import Elements
 from karat.sources.guard import refusal
 from karat.sources.pose_frames import Compared, compared
@@ -99,7 +99,7 @@ class Matches(Statistic):
         one_skeleton(pred, truth)
         pred = pred.ordered_as(truth)
         both = compared(truth, pred, self.frames, self.user_labels_only, self.repeated)
-        score = scores_of(pred, both.inside, self.default_score)
+        score = scores_of(self, pred, both.inside)
         there = ~np.isnan(pred.points[..., 0]).all(axis=1)
         turn = by_score(score, both.inside & there)
         known = self._known(both.truth)
@@ -228,13 +228,14 @@ def one_skeleton(pred: Poses, truth: Poses) -> None:
         raise Inapplicable("the predictions have one node and the truth has more: only centroids can be compared.")
 
 
-def scores_of(pred: Poses, evaluated: Array, default: float | None) -> Array:
-    """The scores by which predictions are ranked."""
+def scores_of(by: Any, pred: Poses, evaluated: Array) -> Array:
+    """The scores by which predictions are ranked; a statistic may have a default for those without."""
+    default = by.default_score
     lacking = np.flatnonzero(np.isnan(pred.score) & evaluated)
     if len(lacking) and default is None:
         raise InputError(
             f"{told(pred.name or 'the prediction')} has an instance without a score in frame {pred.frame[lacking[0]]}: "
-            "leave it out, or give all of these a score with matches.default_score."
+            f"leave it out, or give all of these a score with {snake(type(by).__name__)}.default_score."
         )
     return pred.score if default is None else np.where(np.isnan(pred.score), default, pred.score)
 

@@ -58,7 +58,7 @@ class SegmentIoU(Metric):
         "seg_m_iou_frame": Score("higher", (0, 1), 1, "mean per-frame IoU of the matches"),
         "seg_n_pred_unmatched": Score("lower", (0, np.inf), 0, "predicted segments without a match"),
     }
-    aliases: ClassVar = ("seg_miou", "mask_iou", "segmentation_iou")
+    aliases: ClassVar = ("seg_miou", "segmentation_iou")
     exempt: ClassVar = {"empty_region:seg_n_pred_unmatched": "a count: without pixels there are 0 segments"}
 
     def __post_init__(self) -> None:

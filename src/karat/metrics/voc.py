@@ -113,7 +113,7 @@ class PckVOC(Metric):
         if self.denominator == "all":  # published code rounds twice: over the thresholds, then over the nodes
             twice: Array = (right / len(self.thresholds)).mean(axis=1)
             return twice
-        return ratio(right.sum(axis=1, where=truth_seen), truth_seen.sum(axis=1) * len(self.thresholds))
+        return ratio(right.sum(axis=1), truth_seen.sum(axis=1) * len(self.thresholds))
 
 
 def at_most(percent: range, arithmetic: str) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .arrays import open_npz
 from .fingerprint import digest
-from .guard import GIB, MAX_WHOLE_BYTES, MIB, check_frame, check_sides, refusal
+from .guard import GIB, MAX_WHOLE_BYTES, MIB, check_frame, check_sides, guarded, refusal
 from .records import RecordKind, Source
 from .slab import Slab
 from .stream import Array
@@ -84,12 +84,12 @@ def make_instances(masks: Any, frame: Any, **given: Any) -> InstanceMasks:
     for name in given:
         if name not in _GIVEN:
             raise _refused("the instances", name)
-    shape = None if given.get("shape") is None else np.asarray(given["shape"])
-    array = np.asarray(masks)
+    declared = {name: value for name, value in {**given, "frame": frame}.items() if value is not None}
+    with guarded("the instances", INSTANCE_MASKS.expects):
+        array, shape = np.asarray(masks), np.asarray(declared["shape"]) if "shape" in declared else None
+        columns = {name: np.asarray(declared[name]) for name in _COLUMNS if name in declared}
     if not array.size and array.ndim < 3:  # no instance at all, as a list
         array = np.zeros((0, *((0, 0) if shape is None else _size("the masks", shape))), bool)
-    declared = {**given, "frame": frame}
-    columns = {name: np.asarray(declared[name]) for name in _COLUMNS if declared.get(name) is not None}
     layout = _layout("the masks", array.shape, array.dtype, shape)
     return _instances("the instances", array, layout, columns, str(given.get("name", "")))
 
@@ -167,17 +167,20 @@ class _Layout:
 
 def _layout(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], size: Array | None) -> _Layout:
     """What shape and type say of masks, before any of them is read."""
+    wrong = refusal(
+        name,
+        f"is {dtype.name} of shape {shape}",
+        "booleans (n, H, W), or bytes (n, H, ceil(W / 8)) with shape = [H, W], were expected",
+        "save it so",
+    )
+    if len(shape) != 3 or dtype.kind not in "biu":
+        raise wrong
     packed = size is not None and dtype == np.uint8
-    height, width = shape[1:] if size is None and len(shape) == 3 else _size(name, size)
+    height, width = shape[1:] if size is None else _size(name, size)
     bytes_wide = -(-width // 8)
-    if len(shape) != 3 or shape[1:] != (height, bytes_wide if packed else width) or dtype.kind not in "biu":
-        raise refusal(
-            name,
-            f"is {dtype.name} of shape {shape}",
-            "booleans (n, H, W), or bytes (n, H, ceil(W / 8)) with shape = [H, W], were expected",
-            "save it so",
-        )
-    if shape[0]:
+    if shape[1:] != (height, bytes_wide if packed else width):
+        raise wrong
+    if shape[0] or (height, width) != (0, 0):  # nobody needs no picture
         check_sides(name, width, height)
         check_frame(name, shape[1:], dtype.itemsize)
     if shape[0] * height * bytes_wide > MAX_WHOLE_BYTES:
@@ -190,10 +193,10 @@ def _layout(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], size: Array
     return _Layout(shape[0], height, width, packed)
 
 
-def _size(name: str, given: Array | None) -> tuple[int, int]:
-    if given is None or given.shape != (2,) or given.dtype.kind not in "iu" or given.min() < 0:
-        found = "missing" if given is None else f"{given.dtype.name} of shape {given.shape}: {given.ravel()[:3]}"
-        raise refusal(f"shape of {name}", f"is {found}", "[height, width] was expected", "save both as integers")
+def _size(name: str, given: Array) -> tuple[int, int]:
+    if given.shape != (2,) or given.dtype.kind not in "iu" or given.min() < 0:
+        found = f"is {given.dtype.name} of shape {given.shape}: {given.ravel()[:3]}"
+        raise refusal(f"shape of {name}", found, "[height, width] was expected", "save both as integers")
     height, width = given.tolist()
     return height, width
 

@@ -89,7 +89,9 @@ def as_array(value: Any) -> Array:
 
 def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> list[tuple[str, Any]]:
     """The records of every file; a file among others that cannot be read stays a path, and fails by itself. One that
-    holds one record gives it its own id."""
+    holds one record gives it its own id. Of two files of one name that hold the same, as DeepLabCut writes, one is
+    enough.
+    """
     expanded: list[tuple[str, Any]] = []
     for stem, path in found:
         try:
@@ -100,10 +102,21 @@ def _expanded(found: list[tuple[str, Any]], kind: RecordKind, alone: bool) -> li
                 raise
             inside = {"": path}
         if len(inside) == 1 and not alone:
-            inside = {"": source for source in inside.values()}
+            inside = {"": next(iter(inside.values()))}
         within = "" if alone else stem + "/"
         expanded += [(within + name if name else stem, source) for name, source in inside.items()]
-    return expanded
+    return _without_copies(expanded)
+
+
+def _without_copies(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    first: dict[str, Any] = {}
+    kept = []
+    for name, source in found:
+        twin = first.setdefault(name, source)
+        is_copy = twin is not source and not isinstance(twin, Path) and not isinstance(source, Path)
+        if not (is_copy and twin.digest() == source.digest()):
+            kept.append((name, source))
+    return kept
 
 
 def _unstacked(found: list[tuple[str, Any]], kind: Kind, single: int, alone: bool) -> list[tuple[str, Any]]:
@@ -123,7 +136,10 @@ def _unstacked(found: list[tuple[str, Any]], kind: Kind, single: int, alone: boo
 
 def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
     with guarded(f"a value of type {type(value).__name__}", kind.expects):
-        if isinstance(value, Mapping):
+        several = kind.split(value)
+        if several is not None:
+            return dict(several)
+        if isinstance(value, Mapping) and not _is_columns(value):
             given = {
                 _id(key): Path(item) if isinstance(item, str | Path) else kind.convert(item)
                 for key, item in value.items()
@@ -135,6 +151,11 @@ def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
         if isinstance(value, list | tuple):
             return _numbered([kind.convert(item) for item in value])
         return _numbered([kind.convert(value)])
+
+
+def _is_columns(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is one record by its columns, not many records by their ids."""
+    return any(hasattr(one, "__array__") or isinstance(one, list | tuple) for one in value.values())
 
 
 def _is_many(array: Array, kind: Kind) -> bool:
@@ -170,7 +191,7 @@ def _single(path: Path, kind: Kind | RecordKind) -> list[tuple[str, Any]]:
             path,
             f"has the suffix {path.suffix!r}",
             f"{kind.name} are read from {' '.join(sorted(kind.suffixes))}",
-            "convert the file",
+            kind.remedy if isinstance(kind, RecordKind) else "convert the file",
         )
     return [(path.stem, path)]
 

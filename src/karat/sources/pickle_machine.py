@@ -270,15 +270,15 @@ def _whole(digits: bytes) -> int | bool:
     return digits == b"01" if digits in (b"00", b"01") else int(digits)
 
 
-def _pushing(value: Any) -> Callable[[Machine], None]:
+def _pushing(value: Any) -> Callable[[Machine], Any]:
     return lambda machine: machine.push(value)
 
 
-def _reading(form: str) -> Callable[[Machine], None]:
+def _reading(form: str) -> Callable[[Machine], Any]:
     return lambda machine: machine.push(machine.number(form))
 
 
-def _decoding(form: str, decode: Callable[[bytes], Any]) -> Callable[[Machine], None]:
+def _decoding(form: str, decode: Callable[[bytes], Any]) -> Callable[[Machine], Any]:
     return lambda machine: machine.push(decode(machine.take(machine.number(form))))
 
 
@@ -302,12 +302,12 @@ def _protocol(machine: Machine) -> None:
 
 
 STOP = ord(".")
-OPERATIONS: Mapping[int, Callable[[Machine], None]] = {
+OPERATIONS: Mapping[int, Callable[[Machine], Any]] = {
     0x80: _protocol,
     0x95: lambda m: m.number("<Q"),  # the size of a frame says nothing about values
     ord("("): lambda m: m.push(MARK),
-    ord("0"): lambda m: m.pop() and None,
-    ord("1"): lambda m: m.pop_many() and None,
+    ord("0"): lambda m: m.pop(),
+    ord("1"): lambda m: m.pop_many(),
     # values
     **{ord(code): _pushing(value) for code, value in (("N", None), ("\x88", True), ("\x89", False))},
     **{ord(code): _reading(form) for code, form in (("J", "<i"), ("K", "<B"), ("M", "<H"), ("G", ">d"))},

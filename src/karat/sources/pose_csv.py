@@ -1,8 +1,11 @@
-"""Poses in CSV: analyses by SLEAP, a row an instance. Tables of DeepLabCut are told apart by their headers."""
+"""Poses in CSV: analyses by SLEAP, a row an instance; spots of TrackMate. Tables of DeepLabCut are told apart by their
+headers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from csv import reader
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,8 @@ from .poses import Poses, grouped, make_poses
 MAX_CSV = 512 * MIB
 FRAME, TRACK, VIDEO = "frame_idx", "track", "video_path"
 SCORES = ("instance.score", "score")
+SPOTS = b"LABEL,ID,TRACK_ID,QUALITY,POSITION_X,POSITION_Y,"
+PIXELS = ("", "(pixel)", "(pixels)", "(px)")
 OTHERS = ("track_score", "tracking_score")
 
 
@@ -25,6 +30,8 @@ def read_csv(path: Path) -> list[Poses]:
     data = read_bounded(path, MAX_CSV, "a CSV of poses")
     if is_dlc(data):
         return read_dlc_csv(path, data)
+    if data.startswith(SPOTS):
+        return [_spots(path, data)]
     names = arrow.read_csv(BufferReader(data[: data.find(b"\n") + 1 or len(data)])).column_names
     nodes = _nodes(path, names)
     kinds = {name: string() if name in (TRACK, VIDEO) else float64() for name in names}
@@ -55,6 +62,40 @@ def read_csv(path: Path) -> list[Poses]:
         )
         for name, some in zip(videos, held, strict=True)
     ]
+
+
+def _spots(path: Path, data: bytes) -> Poses:
+    """Spots of TrackMate: one node, with the quality as its score. Four rows say what the columns are, the last of them
+    in which units."""
+    from pyarrow import BufferReader, csv, float64
+
+    rows = reader(TextIOWrapper(BytesIO(data), "utf-8", newline=""))
+    names, _, _, units = (next(rows) for _ in range(4))
+    unit = dict(zip(names, units, strict=True)).get("POSITION_X", "")
+    if unit not in PIXELS:
+        raise refusal(
+            path,
+            f"has positions in {unit}",
+            "pixels were expected",
+            "set the pixel size to 1 pixel, and export it again",
+        )
+    body = data.split(b"\n", 4)[4]
+    columns = ("FRAME", "POSITION_X", "POSITION_Y", "QUALITY", "TRACK_ID")
+    table = csv.read_csv(
+        BufferReader(body),
+        csv.ReadOptions(column_names=names),
+        convert_options=csv.ConvertOptions(column_types=dict.fromkeys(columns, float64()), include_columns=columns),
+    )
+    frame, x, y, score, track = (table[name].to_numpy(zero_copy_only=False) for name in columns)
+    return make_poses(
+        np.stack([x, y], axis=1)[:, None],
+        frame,
+        nodes=("spot",),
+        score=score,
+        track=np.where(np.isnan(track), -1, track),
+        user=np.zeros(len(frame), bool),
+        name=path.stem.removesuffix("_spots"),
+    )
 
 
 def _nodes(path: Path, names: Sequence[str]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import pickle
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from .guard import MIB, refusal
+from .guard import refusal
+from .hdf5 import Hdf5
+from .pose_rows import mean_seen
 from .poses import Poses, grouped, make_poses
+from .safe_pickle import loads
 from .stream import Array
 
 MAX_NODES = 100_000_000
-MAX_PICKLE = 16 * MIB
+MAX_SPARSE = 1_000_000  # animals by body parts, of which few need a column
 HEADERS = ("scorer", "individuals", "bodyparts", "coords")
 AXES = ("x", "y", "z")
 TRAILING_NUMBER = re.compile(r"(\d+)$")
@@ -69,26 +71,51 @@ def read_dlc_csv(path: Path, data: bytes) -> list[Poses]:
     return _videos(path, Table(headers, index, np.stack(values, axis=1)))
 
 
-def read_dlc_hdf5(path: Path, group: Any) -> list[Poses]:
-    """The poses of a table in HDF5; of what is pickled there only text, numbers and lists of them are read."""
-    if "table" in group and "non_index_axes" in group.attrs:
-        table = group["table"]
-        if not {"index", "values_block_0"} <= set(table.dtype.names or ()) or "values_block_1" in table.dtype.names:
+def read_dlc_hdf5(file: Hdf5, group: str) -> list[Poses]:
+    """The poses of a table that pandas wrote in either of its formats."""
+    path = file.path
+    if f"{group}/table" in file:
+        table = file.array(f"{group}/table")
+        if set(table.dtype.names or ()) != {"index", "values_block_0"}:
             raise _unknown(path)
-        ((_, columns),) = _plain(path, group.attrs["non_index_axes"])
-        names = _plain(path, group.attrs["info"])[1]["names"]
-        rows = table[()]
-        index, values = rows["index"], rows["values_block_0"]
-    elif "block0_values" in group and group.attrs["nblocks"] == 1:
-        columns, names = _axis(group, "block0_items")
-        index, _ = _axis(group, "axis1")
-        values = group["block0_values"][()]
+        ((_, columns),) = _unpickled(file, group, "non_index_axes")
+        names = _unpickled(file, group, "info")[1]["names"]
+        index = [[_text(one)] for one in table["index"].tolist()]
+        values = table["values_block_0"]
+    elif f"{group}/block0_values" in file and file.attribute(group, "nblocks") == 1:
+        columns, names = _levels(file, f"{group}/block0_items")
+        index, _ = _levels(file, f"{group}/axis1")
+        values = file.array(f"{group}/block0_values")
     else:
         raise _unknown(path)
-    if not all(isinstance(one, tuple) and len(one) == len(names) for one in columns):
+    if not all(len(one) == len(names) for one in columns) or values.dtype.kind not in "biuf":
         raise _unknown(path)
     headers = {str(name): [str(one[level]) for one in columns] for level, name in enumerate(names)}
-    return _videos(path, Table(headers, ["/".join(_cells(one)) for one in index], np.asarray(values, np.float64)))
+    return _videos(path, Table(headers, ["/".join(one) for one in index], values.astype(np.float64)))
+
+
+def _unpickled(file: Hdf5, group: str, key: str) -> Any:
+    """What pandas pickles: lists of texts, read without calling anything."""
+    value = file.attribute(group, key)
+    if not isinstance(value, str):
+        raise _unknown(file.path)
+    return loads(value.encode(), file.path)
+
+
+def _levels(file: Hdf5, name: str) -> tuple[list[Any], list[str]]:
+    """The entries of an axis, each a list of texts, and what its levels are called."""
+    if name in file:
+        return [[_text(one)] for one in file.array(name).tolist()], []
+    group, _, axis = name.rpartition("/")
+    count = int(file.attribute(group, f"{axis}_nlevels"))
+    columns = []
+    for level in range(count):
+        known, codes = file.array(f"{name}_level{level}").tolist(), file.array(f"{name}_label{level}")
+        if codes.size and not 0 <= codes.min() <= codes.max() < len(known):
+            raise _unknown(file.path)
+        columns.append([_text(known[code]) for code in codes.tolist()])
+    names = [str(file.attribute(f"{name}_level{level}", "name")) for level in range(count)]
+    return [list(one) for one in zip(*columns, strict=True)], names
 
 
 def _videos(path: Path, table: Table) -> list[Poses]:
@@ -112,7 +139,7 @@ def _videos(path: Path, table: Table) -> list[Poses]:
         raise refusal(
             path, "has infinite or missing cells", "a number or nothing was expected in each", "export it again"
         )
-    if len(every) * len(nodes) * max(len(table.index), 1) > MAX_NODES:
+    if len(every) * len(nodes) > max(MAX_SPARSE, len(parts)) or len(every) * len(nodes) * len(table.index) > MAX_NODES:
         raise refusal(
             path,
             f"declares {len(every)} animals of {len(nodes)} body parts in {len(table.index)} frames",
@@ -120,17 +147,16 @@ def _videos(path: Path, table: Table) -> list[Poses]:
             "split it",
         )
     values = np.column_stack([table.values, np.full(len(table.index), np.nan)])  # what no column says is missing
-    taken = [
-        [[cells.get((animal, node, name), -1) for name in (*axes, "likelihood")] for node in nodes] for animal in every
-    ]
-    whole = values[:, np.array(taken, np.intp).reshape(len(every), len(nodes), len(axes) + 1)]
+    places = [{name: i for i, name in enumerate(names)} for names in (every, nodes, (*axes, "likelihood"))]
+    taken = np.full((len(every), len(nodes), len(axes) + 1), -1)
+    for key, column in cells.items():
+        taken[tuple(place[name] for place, name in zip(places, key, strict=True))] = column
+    whole = values[:, taken]
     points, likelihood = whole[..., :-1], whole[..., -1]
     present = ~np.isnan(points).any(axis=3)
     row, animal = np.nonzero(present.any(axis=2))
     confidence = np.where(present, likelihood, np.nan)[row, animal]
-    known = ~np.isnan(confidence)
-    with np.errstate(invalid="ignore"):
-        score = np.where(known, confidence, 0).sum(axis=1) / known.sum(axis=1)
+    score = mean_seen(confidence, ~np.isnan(confidence))
     frame, video = _numbered(path, table)
     names = list(dict.fromkeys(video)) or [_video_name(path, table)]
     place = {name: i for i, name in enumerate(names)}
@@ -171,34 +197,6 @@ def _video_name(path: Path, table: Table) -> str:
     scorer = next(iter(table.headers["scorer"]), "")
     before, model, _ = path.stem.partition(scorer) if scorer else (path.stem, "", "")
     return before if model else ""
-
-
-class _Plain(pickle.Unpickler):
-    """Reads text, numbers, and tuples, lists and dictionaries of them; nothing is ever imported or called."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is asked for")
-
-
-def _plain(path: Path, value: Any) -> Any:
-    data = bytes(value)
-    if len(data) > MAX_PICKLE:
-        raise refusal(path, f"has a header of {len(data)} bytes", "16 MiB are enough", "save it as CSV")
-    return _Plain(io.BytesIO(data)).load()
-
-
-def _axis(group: Any, name: str) -> tuple[list[Any], list[str]]:
-    """The entries of an axis, tuples where it has levels, and what the levels are called."""
-    if name in group:
-        return group[name][()].tolist(), []
-    levels = range(int(group.attrs[f"{name}_nlevels"]))
-    columns = [group[f"{name}_level{i}"][()][group[f"{name}_label{i}"][()]].tolist() for i in levels]
-    names = [group[f"{name}_level{i}"].attrs["name"] for i in levels]
-    return [_cells(one) for one in zip(*columns, strict=True)], [_text(one) for one in names]
-
-
-def _cells(value: Any) -> tuple[str, ...]:
-    return tuple(map(_text, value)) if isinstance(value, tuple) else (_text(value),)
 
 
 def _text(value: Any) -> str:

@@ -16,14 +16,19 @@ from .guard import MIB, guarded, read_bounded, refusal
 from .pose_coco import Coco, is_coco, read_coco
 from .pose_csv import read_csv
 from .pose_findings import find
-from .pose_npz import read_npz
+from .pose_hdf5 import read_hdf5
+from .pose_json import read_json
+from .pose_labels import is_labels, poses_of
+from .pose_npz import ALIASES, read_npz
+from .pose_nwb import read_nwb
 from .pose_pairing import Listed, pair, stem, video_ids
-from .pose_sleap import is_labels, poses_of, read_hdf5, read_json, read_nwb, read_slp
+from .pose_slp import read_slp
 from .poses import Poses, make_poses, no_poses
 from .records import RecordKind, Source
 from .strict import loads
 
 MAX_JSON = 512 * MIB
+CONVERT = "convert it, as with sleap_io.load_file(path).save('labels.slp')"
 KEPT_BYTES = 512 * MIB  # of files that were read and may be asked for again
 
 Content = Mapping[str, Poses] | Coco
@@ -54,24 +59,35 @@ class PoseFile:
             return content
 
 
+class PoseMemory:
+    """Poses by video that are in memory already."""
+
+    def __init__(self, videos: Sequence[Poses]) -> None:
+        self._content = _by_id(videos)
+
+    def content(self) -> Content:
+        """The poses by video."""
+        return self._content
+
+
 _KEPT: WeakKeyDictionary[PoseFile, tuple[Content, int]] = WeakKeyDictionary()  # those asked for last at the end
 _KEPT_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class PoseVideo:
-    """One video of a file.
+    """One video of a file, or of what is in memory.
 
     id: in the file, "" where it holds one nameless video.  name, place: what it is called, and its number there.
     plain: the id says which video it is.  truth: what COCO detections belong to.
     """
 
-    file: PoseFile
+    file: PoseFile | PoseMemory
     id: str
     name: str
     place: int
     plain: bool = True
-    truth: PoseFile | None = None
+    truth: PoseFile | PoseMemory | None = None
 
     def open(self) -> Poses:
         """The poses of this video."""
@@ -91,7 +107,7 @@ def to_poses(value: Any) -> Poses:
     if isinstance(value, Poses):
         return value
     if isinstance(value, Mapping):
-        given = dict(value)
+        given = {ALIASES.get(str(name), str(name)): column for name, column in value.items()}
         for name in ("points", "frame"):
             if name not in given:
                 raise refusal("the poses", f"have no {name}", "points and frame were expected", "add it")
@@ -100,7 +116,7 @@ def to_poses(value: Any) -> Poses:
         videos = poses_of(value)
         if len(videos) > 1:
             raise refusal(
-                "the labels", f"hold {len(videos)} videos", "one was expected", "save them to a file, and pass its path"
+                "the labels", f"hold {len(videos)} videos", "one was expected", "pass them as a side, or split them"
             )
         return videos[0]
     raise refusal(
@@ -108,9 +124,19 @@ def to_poses(value: Any) -> Poses:
     )
 
 
+def split(value: Any) -> Mapping[str, Source] | None:
+    """The videos of a sleap_io.Labels."""
+    if not is_labels(value):
+        return None
+    return {name or "0000": video for name, video in _videos(PoseMemory(poses_of(value))).items()}
+
+
 def expand(path: Path) -> Mapping[str, Source]:
     """The videos of a file."""
-    file = PoseFile(path)
+    return _videos(PoseFile(path))
+
+
+def _videos(file: PoseFile | PoseMemory) -> Mapping[str, Source]:
     content = file.content()
     if isinstance(content, Coco):
         return {"": PoseVideo(file, "", "", 0)}
@@ -160,7 +186,7 @@ def _read(path: Path) -> Content:
                 return _by_id(read_json(path, document))
             if suffix not in READERS:
                 known = " ".join(sorted(POSES.suffixes))
-                raise refusal(path, f"has the suffix {suffix!r}", f"poses are read from {known}", "convert it to one")
+                raise refusal(path, f"has the suffix {suffix!r}", f"poses are read from {known}", CONVERT)
             return _by_id(READERS[suffix](path))
     except InputError as error:
         if told(path) in str(error):
@@ -188,4 +214,6 @@ POSES = RecordKind(
     no_poses,
     align,
     find,
+    split,
+    CONVERT,
 )

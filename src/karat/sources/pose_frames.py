@@ -31,13 +31,13 @@ class Compared:
 
 def compared(truth: Poses, pred: Poses, which: Which, user_labels_only: bool, repeated: Repeated) -> Compared:
     """which="truth": all frames that the truth labels; "common": those that the predictions list too and that hold a
-    truth. user_labels_only: only instances that a person labelled, and the frames that hold one or are labelled as empty.
+    truth. user_labels_only: only instances that a person labelled, and the frames that hold one or are labelled as
+    empty.
     """
     twice = np.union1d(truth.repeated, pred.repeated)
     if len(twice) and repeated == "error":
-        raise InputError(
-            f"{told(truth.name or pred.name or 'the video')} lists frame {twice[0]} twice: merge its instances into one."
-        )
+        name = told(truth.name or pred.name or "the video")
+        raise InputError(f"{name} lists frame {twice[0]} twice: merge its instances into one.")
     place = np.searchsorted(truth.labelled, truth.frame)  # every instance's frame is labelled
     all_there = np.bincount(place, minlength=len(truth.labelled))
     own = np.bincount(place[truth.user], minlength=len(truth.labelled)) if user_labels_only else all_there
@@ -45,9 +45,10 @@ def compared(truth: Poses, pred: Poses, which: Which, user_labels_only: bool, re
     if which == "common":
         chosen &= _among(truth.labelled, pred.labelled)
         if not user_labels_only and (chosen & (own == 0)).any():
+            empty = truth.labelled[chosen & (own == 0)][0]
             raise InputError(
-                f"frame {truth.labelled[chosen & (own == 0)][0]} is labelled and empty, where the published code stops: "
-                "evaluate user labels only, or under another protocol."
+                f"frame {empty} is labelled and empty, where the published code stops: evaluate user labels only, or "
+                "under another protocol."
             )
         chosen &= own > 0
     chosen &= ~_among(truth.labelled, twice)

@@ -117,6 +117,8 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
     if points.ndim != 3 or points.shape[2] not in (2, 3):
         raise refusal("the poses", f"have points of shape {points.shape}", "(n, nodes, 2) was expected", "reshape them")
     count, nodes = points.shape[:2]
+    if np.isinf(points).any():
+        raise refusal("the poses", "have infinite points", "missing ones are NaN", "correct them")
     points = np.ascontiguousarray(np.where(np.isfinite(points).all(axis=2, keepdims=True), points, np.nan))
     shapes: Mapping[str, tuple[tuple[int, ...], Any, Any]] = {
         "frame": ((count,), np.int32, None),
@@ -144,11 +146,14 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
             "name the nodes",
         )
     listed, times = np.unique(_frames("labelled", given.get("labelled")), return_counts=True)
+    labelled = np.unique(np.concatenate([listed, arrays["frame"]]))
+    if len(labelled) and labelled[0] < 0:
+        raise refusal("the poses", f"have a frame {labelled[0]}", "frames count from 0", "correct it")
     return Poses(
         names,
         points,
         **arrays,
-        labelled=np.unique(np.concatenate([listed, arrays["frame"]])),
+        labelled=labelled,
         repeated=np.union1d(listed[times > 1], _frames("repeated", given.get("repeated"))),
         name=str(given.get("name", "")),
     )

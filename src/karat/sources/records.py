@@ -26,6 +26,10 @@ def _nothing(own: Any, truth: Any) -> Iterable[Finding]:  # noqa: ARG001
     return ()
 
 
+def _one(value: Any) -> None:  # noqa: ARG001
+    return None
+
+
 def _alike(own: Mapping[str, Any], truth: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001
     return own
 
@@ -36,9 +40,10 @@ class RecordKind:
 
     A record is its own `Source`; `length` is its number of frames, `select(first, stride)` the record of some of them.
     expand: the samples of one file by id ("": the file is one sample).  convert: what a user has in memory -> record.
+    split: what a user has in memory -> several records by id, where it may hold several.
     empty: the prediction of nothing beside a truth, where there is such a thing.  align: the sources of a side under
     the ids that the truth's sources have, where names alone do not say what belongs together.  find: what is doubtful
-    of a prediction and its truth, before anything is computed.
+    of a prediction and its truth, before anything is computed.  remedy: what to do with a file of another suffix.
     """
 
     name: str
@@ -49,3 +54,5 @@ class RecordKind:
     empty: Callable[[Any], Any] | None = None
     align: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _alike
     find: Callable[[Any, Any], Iterable[Finding]] = _nothing
+    split: Callable[[Any], Mapping[str, Any] | None] = _one
+    remedy: str = "convert the file"
