@@ -33,7 +33,8 @@ def nearest(points: Array, values: Doubles, shape: Shape) -> Doubles:
     known, field = np.zeros(shape, bool), np.empty(shape)
     known[tuple(points.T)], field[tuple(points.T)] = True, values
     rows, columns = distance_transform_edt(~known, return_distances=False, return_indices=True)
-    return field[rows, columns]
+    found: Doubles = field[rows, columns]
+    return found
 
 
 def inverse_distance(points: Array, values: Doubles, shape: Shape, power: int) -> Doubles:
@@ -66,8 +67,10 @@ def kriging(points: Array, values: Doubles, shape: Shape) -> Doubles:
 
 
 def interpolated(method: Method, points: Array, values: Array, shape: Shape) -> Doubles:
-    """The map that a method makes of observations, checked and put in order."""
-    points, values = _distinct(np.asarray(points), np.asarray(values, np.float64), shape)
+    """The map that a method makes of observations, once they are checked and in order."""
+    points, values = np.asarray(points), np.asarray(values, np.float64)
+    _check(points, values, shape)
+    points, values = _distinct(points, values, shape)
     if values.min() == values.max():
         return np.full(shape, values[0])
     field = method(points, values, shape)
@@ -75,25 +78,22 @@ def interpolated(method: Method, points: Array, values: Array, shape: Shape) -> 
     return field
 
 
-BASELINES: Mapping[str, Method] = {
-    name: partial(interpolated, method)
-    for name, method in {
-        "nearest": nearest,
-        "idw2": partial(inverse_distance, power=2),
-        "idw3": partial(inverse_distance, power=3),
-        "thin_plate": thin_plate,
-        "multiquadric": multiquadric,
-        "kriging": kriging,
-    }.items()
+_METHODS: Mapping[str, Method] = {
+    "nearest": nearest,
+    "idw2": partial(inverse_distance, power=2),
+    "idw3": partial(inverse_distance, power=3),
+    "thin_plate": thin_plate,
+    "multiquadric": multiquadric,
+    "kriging": kriging,
 }
+BASELINES: Mapping[str, Method] = {name: partial(interpolated, method) for name, method in _METHODS.items()}
 
 
-def _distinct(points: Array, values: Doubles, shape: Shape) -> tuple[Array, Doubles]:
-    """The observations in the order of their pixels, each pixel once."""
-    if points.shape != (len(values), 2) or points.dtype.kind not in "iu" or values.ndim != 1:
+def _check(points: Array, values: Doubles, shape: Shape) -> None:
+    if values.ndim != 1 or points.shape != (len(values), 2) or points.dtype.kind not in "iu":
         raise InputError(
-            f"Observations are pixels (n, 2), whole numbers, and values (n), not {points.shape} of {points.dtype} and "
-            f"{values.shape}."
+            f"Observations have shape {points.shape} of {points.dtype} and {values.shape}, but pixels (n, 2) in whole "
+            "numbers and values (n) were expected: give a row and a column for each value."
         )
     if not len(points):
         raise InputError("Nothing is observed in this map: there is nothing to interpolate from.")
@@ -101,17 +101,18 @@ def _distinct(points: Array, values: Doubles, shape: Shape) -> tuple[Array, Doub
         raise InputError(f"Some observations lie outside of the map of {shape[0]} x {shape[1]} pixels.")
     if not np.isfinite(values).all():
         raise InputError("Some observations are NaN or infinite: leave them out.")
-    place = points[:, 0] * shape[1] + points[:, 1]
+
+
+def _distinct(points: Array, values: Doubles, shape: Shape) -> tuple[Array, Doubles]:
+    """The observations in the order of their pixels, each pixel once."""
+    place = np.ravel_multi_index(tuple(points.T), shape)
     order = np.lexsort([values, place])
     distinct, first, count = np.unique(place[order], return_index=True, return_counts=True)
-    pixels = np.stack(np.divmod(distinct, shape[1]), axis=1)
-    return pixels, np.add.reduceat(values[order], first) / count
+    return np.stack(np.unravel_index(distinct, shape), axis=1), np.add.reduceat(values[order], first) / count
 
 
-def _radial(
-    points: Array, values: Doubles, shape: Shape, kernel: Callable[[Doubles], Doubles], degree: int
-) -> Doubles:
-    """The sum of weights[k] kernel(distance to k) and a polynomial, through all observations:
+def _radial(points: Array, values: Doubles, shape: Shape, kernel: Callable[[Doubles], Doubles], degree: int) -> Doubles:
+    """The sum of weights[k] kernel(distance to k) and a polynomial P c, through all observations:
     A weights + P c = values, P' weights = 0, with A[j, k] = kernel(distance of j and k)."""
     from scipy.linalg import solve
     from scipy.spatial.distance import cdist
@@ -119,17 +120,19 @@ def _radial(
     count = len(points)
     if count > MOST:
         raise InputError(
-            f"{count} pixels are observed, and a system of equations for at most {MOST} is solved: thin them out, or "
-            "choose nearest or idw."
+            f"{count} pixels are observed, but a system of at most {MOST} equations is solved: thin them out, or "
+            "choose nearest, idw2 or idw3."
         )
     middle, scale = points.mean(axis=0), max(shape)
-    # Where the observations do not determine a polynomial, as those on a line, it is the least one.
+    alike = kernel(cdist(points, points))
+    top = np.abs(alike).max() or 1.0  # both parts of the system are of one size, or it is ill conditioned
+    # Where the observations do not determine the polynomial, as those on a line, it is the flattest one.
     left, singular, right = np.linalg.svd(_monomials((points - middle) / scale, degree), full_matrices=False)
     found = singular > 1e-9 * singular[0]
-    basis, terms = left[:, found], right[found].T / singular[found]
+    basis, terms = top * left[:, found], top * right[found].T / singular[found]
     size = basis.shape[1]
-    system = np.block([[kernel(cdist(points, points)), basis], [basis.T, np.zeros((size, size))]])
-    solved = solve(system, np.concatenate([values, np.zeros(size)]), check_finite=False)
+    system = np.block([[alike, basis], [basis.T, np.zeros((size, size))]])
+    solved = solve(system, np.concatenate([values, np.zeros(size)]), assume_a="sym", check_finite=False)
     weights, c = solved[:count], terms @ solved[count:]
     rows, columns = ((np.arange(side) - at) / scale for side, at in zip(shape, middle, strict=True))
     return _spread(points, weights, _offsets(kernel, shape), shape) + _polynomial(rows, columns, c)

@@ -49,8 +49,8 @@ def empirical(points: Array, values: Doubles) -> tuple[Doubles, Doubles, Doubles
 def fitted(points: Array, values: Doubles) -> Variogram:
     """The model of least weighted squares, with the weights pairs / h^2, nugget and sill not below 0.
 
-    For each of 120 reaches, from 1 pixel to ten times the largest distance of a pair in geometric steps, the other two
-    are solved for; of reaches that fit alike the longest is taken. Values are not all alike.
+    Nugget and sill are solved for at each of 120 reaches, in geometric steps from 1 pixel to ten times the farthest
+    class; of reaches that fit alike the longest is taken. Values that are all alike have no variogram.
     Pebesma 2004, doi:10.1016/j.cageo.2004.03.012 (weights).
     """
     from scipy.optimize import nnls

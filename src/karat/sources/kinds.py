@@ -30,7 +30,7 @@ from .pose_files import POSES
 from .records import RecordKind, Source
 from .segments import open_segments
 from .slab import Slab, memory_slab, stack_frames
-from .stacks import StackItem, array_slab
+from .stacks import array_slab
 from .stream import Array, Frames, Stream
 from .video import VIDEO_SUFFIXES, open_video
 
@@ -149,17 +149,16 @@ def open_record(source: Source | Path, kind: str) -> Any:
         return source.open()
 
 
-def open_stream(source: Path | Array | StackItem, kind: str) -> Stream:
-    """Frames of a video, picture, folder of pictures, array file, item of a stack, JSON or array, as the kind asks.
+def open_stream(source: Path | Array | Source, kind: str) -> Stream:
+    """Frames of a video, picture, folder of pictures, array file, JSON, array or what opens as one, as the kind asks.
 
     Anything that cannot be read raises InputError, here or while the frames are read.
     """
     asked = _asked(kind, KINDS)
     name = str(source) if isinstance(source, Path) else "the array"
     with guarded(name, asked.expects):
-        if isinstance(source, StackItem):
-            source = source.open()
-        raw = _open_path(source, asked) if isinstance(source, Path) else _open_slab(memory_slab(source), asked)
+        given: Path | Array = source if isinstance(source, Path | np.ndarray) else source.open()
+        raw = _open_path(given, asked) if isinstance(given, Path) else _open_slab(memory_slab(given), asked)
         return _conformed(raw, asked)
 
 
