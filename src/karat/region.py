@@ -128,7 +128,7 @@ class Regions:
     def count(self, labels: Array, bins: int) -> Array:
         """Summed weights of the pixels of each label 0..bins-1 by frame and region: (B, regions, bins)."""
         counts = [
-            [np.bincount(labels[frame][keep], weights, bins) for keep, weights in self._weights(frame, labels)]
+            np.concatenate([_count(labels[frame], bins, weights, valid) for weights, valid in self._of_frame(frame)])
             for frame in range(len(labels))
         ]
         exact = all(
@@ -140,9 +140,9 @@ class Regions:
         """The pixels of every frame and region, flat: `[frame][region]`; weights only say in or out."""
         return [
             [
-                values[frame][keep]
+                _taken(values[frame], keep)
                 for weights, valid in self._of_frame(frame)
-                for keep in _kept(weights, valid, values[frame])
+                for keep in _each_kept(weights, valid)
             ]
             for frame in range(len(values))
         ]
@@ -157,14 +157,6 @@ class Regions:
         """Pixel counts between `edges` by frame and region: (B, regions, bins), int64."""
         counts = [[np.histogram(part, edges)[0] for part in frame] for frame in self.select(values)]
         return np.array(counts, np.int64).reshape(len(values), len(self), len(edges) - 1)
-
-    def _weights(self, frame: int, values: Array) -> Iterator[tuple[Array, Array | None]]:
-        for weights, valid in self._of_frame(frame):
-            for keep in _kept(weights, valid, values[frame]):
-                if isinstance(weights, np.ndarray) and weights.dtype != bool:
-                    yield keep, weights[keep].astype(np.float64)
-                else:
-                    yield keep, None
 
     def _of_frame(self, frame: int) -> Iterator[tuple[Map, Array | None]]:
         valid = None if self.valid is None else self.valid[frame]
@@ -220,23 +212,51 @@ def _sum(values: Array, weights: Map, valid: Array | None) -> Array:
     """The one place that adds pixels: a frame's weighted sum in one region (or one per label), in pixel order."""
     dtype = _dtype(values.dtype)
     if isinstance(weights, Labels):
-        named: Array = weights.map >= 0 if valid is None else (weights.map >= 0) & valid
-        labels, kept = weights.map[named], values[named]
+        labels, kept = _labelled(values, weights, valid)
         if dtype is np.int64 and kept.dtype != bool:  # bincount adds in float64, exact below 2^53
             return np.bincount(labels, kept, len(weights.names)).astype(np.int64)
         sums = np.bincount(labels, None if kept.dtype == bool and kept.all() else kept, len(weights.names))
         return sums.astype(dtype)
-    inside: Array | None = None if weights is None else weights != 0
-    keep = inside if valid is None else valid if inside is None else inside & valid
+    keep = _kept(weights, valid)
     if weights is None or weights.dtype == bool:
         if values.dtype == bool:
             return np.array([np.count_nonzero(values if keep is None else values & keep)], np.int64)
-        return np.array([(values if keep is None else values[keep]).sum(dtype=dtype)], dtype)
-    return np.array([(values[keep] * weights[keep].astype(np.float64)).sum()], np.float64)
+        return np.array([(values if keep is None else _taken(values, keep)).sum(dtype=dtype)], dtype)
+    return np.array([(_taken(values, keep) * _taken(weights, keep).astype(np.float64)).sum()], np.float64)
 
 
-def _kept(weights: Map, valid: Array | None, values: Array) -> list[Array]:
-    everything = np.ones(values.shape, bool) if valid is None else valid
+def _count(labels: Array, bins: int, weights: Map, valid: Array | None) -> Array:
+    """A frame's summed weights of each label in one region (or in one per label of the region): (regions, bins)."""
     if isinstance(weights, Labels):
-        return [everything & (weights.map == label) for label in range(len(weights.names))]
-    return [everything if weights is None else everything & (weights != 0)]
+        names = len(weights.names)
+        region, own = _labelled(labels, weights, valid)
+        return np.bincount(region.astype(np.intp) * bins + own, None, names * bins).reshape(names, bins)
+    keep = _kept(weights, valid)
+    amounts = None
+    if weights is not None and weights.dtype != bool:
+        amounts = _taken(weights, keep).astype(np.float64)
+    return np.bincount(_taken(labels, keep), amounts, bins)[None]
+
+
+def _labelled(values: Array, labels: Labels, valid: Array | None) -> tuple[Array, Array]:
+    """The labels and the values of the pixels that belong to a region."""
+    named = labels.map >= 0 if valid is None else (labels.map >= 0) & valid
+    return _taken(labels.map, named), _taken(values, named)
+
+
+def _kept(weights: Array | None, valid: Array | None) -> Array | None:
+    """Which pixels are in a region; None where all are."""
+    inside = None if weights is None else weights != 0
+    return inside if valid is None else valid if inside is None else inside & valid
+
+
+def _each_kept(weights: Map, valid: Array | None) -> list[Array | None]:
+    """The same of one region, or of every label."""
+    if isinstance(weights, Labels):
+        return [_kept(weights.map == label, valid) for label in range(len(weights.names))]
+    return [_kept(weights, valid)]
+
+
+def _taken(values: Array, keep: Array | None) -> Array:
+    """The pixels that are kept, in order: places are taken in a fraction of the time of a boolean index."""
+    return values.ravel() if keep is None else values.ravel().take(np.flatnonzero(keep))
