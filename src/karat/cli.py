@@ -83,6 +83,14 @@ INPUTS: dict[str, Any] = {
     "on_length": _option(str, text="Unequal lengths: error (default) or truncate."),
     "on_size": _option(str, text="Unequal sizes: error (default) or resize (to the truth)."),
     "range": _option(str, text="Black and white of floating frames, such as 0..1 or -1..1."),
+    "scale": _option(str, text="What the ends of the stored range of fields stand for, such as -186..-47."),
+    "stored": _option(str, "--from", text="The range in which fields are stored, such as -1..1 or 0..255."),
+    "units": _option(str, text="The unit of that scale, such as dBm."),
+    "group_by": _option(str, text="What samples have in common, such as building: scores get intervals by it."),
+    "groups": _option(str, text="How ids tell: a regular expression with (?P<building>...), or a CSV with a column."),
+    "knows": _option(
+        str, "--inputs", text="What the method was given, such as building_map,sparse_rss: for fair comparison."
+    ),
     "id": _option(str, text="Regular expression: its first group in the relative stem is the sample's id."),
     "workers": _option(int, text="Threads; never changes a number. Default: all cores."),
     "cache": Annotated[bool, typer.Option("--cache/--no-cache", help="Keep blurred truth between runs.")],
@@ -286,7 +294,13 @@ def _prepare(suite: str, given: dict[str, Any]) -> Prepared:
         stride=given["stride"],
         on_length=given["on_length"],
         on_size=given["on_size"],
-        value_range=_range(given["range"]),
+        value_range=_range(given["range"], "--range"),
+        scale=_range(given["scale"], "--scale"),
+        stored=_range(given["stored"], "--from"),
+        units=given["units"],
+        group_by=given["group_by"],
+        groups=given["groups"],
+        inputs=given["knows"].split(",") if given["knows"] else None,
         id_pattern=given["id"],
         cache=given["cache"] is not False,
         **{name: given[name] for name in (*FIELDS, *OPTIONS) if given[name] is not None},
@@ -318,13 +332,13 @@ def _setting(text: str) -> tuple[str, Any]:
     return key, literal(value)
 
 
-def _range(text: str | None) -> tuple[float, float] | None:
+def _range(text: str | None, flag: str) -> tuple[float, float] | None:
     if text is None:
         return None
     try:
         low, high = map(float, text.split(".."))
     except ValueError:
-        raise UsageError(f"--range {text} is no range; write LOW..HIGH, such as 0..1.") from None
+        raise UsageError(f"{flag} {text} is no range; write LOW..HIGH, such as 0..1.") from None
     return low, high
 
 

@@ -72,7 +72,7 @@ def execute(
                 folder.commit(shard, done, hashes)
     if prepared.plan.cache is not None:
         prepared.plan.cache.trim()
-    run = Run(prepared.identity, fingerprint(hashes), names, measured, prepared.notes, out)
+    run = Run(prepared.identity, fingerprint(hashes), names, measured, prepared.notes, out, prepared.groups)
     if not run.scores and not run.failures:
         raise InputError(f"Nothing was evaluated. {next(run.excluded())}")
     run.record = {

@@ -120,7 +120,12 @@ class RunFolder:
         lines = "".join(json.dumps(asdict(failure), ensure_ascii=False) + "\n" for failure in run.failures)
         self._publish("failures.jsonl", lambda part: part.write_text(lines, encoding="utf-8"))
         self._write_json("scores.json", run.plain())
-        about = {"signature": run.signature, "data": Fingerprint(*run.data)._asdict(), "notes": list(run.notes_before)}
+        about = {
+            "groups": dict(run.groups),
+            "signature": run.signature,
+            "data": Fingerprint(*run.data)._asdict(),
+            "notes": list(run.notes_before),
+        }
         for part in self.path.rglob(PART_GLOB):  # of a run that was killed while it wrote
             if part.stat().st_mtime < record["timing"]["began"]:
                 part.unlink(missing_ok=True)
@@ -140,6 +145,7 @@ class RunFolder:
             "fields": list(self.identity.fields),
             "areas": [areas.recorded(area) for area in self.identity.areas],
             "samples": list(samples),
+            "grouped_by": self.identity.grouped_by,
         }
 
     def _shards(self) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -192,11 +198,14 @@ def load(path: Path) -> Run:
         chosen = tuple(restored(kinds[one["metric"]](), one) for one in head["metrics"])
         reading = Reading(**{name: tuples(value) for name, value in head["reading"].items()})
         known = tuple(map(areas.restored, head.get("areas", [])))
-        identity = Identity(head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]), known)
+        identity = Identity(
+            head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]), known, head.get("grouped_by", "")
+        )
         folder = RunFolder(path, identity)
         measured = folder.measured()
         data = fingerprint({name: Fingerprint(**one["hash"]) for name, one in folder.done_samples().items()})
-        return Run(identity, data, tuple(head["samples"]), measured, head.get("notes", []), path, head)
+        groups = head.get("groups", {})
+        return Run(identity, data, tuple(head["samples"]), measured, head.get("notes", []), path, groups, head)
     except KeyError as error:
         raise InputError(
             f"{path} was written with {error}, which is not known here: import what defines it first."

@@ -42,7 +42,7 @@ def bootstrap(values: Sequence[float] | Array, draws: int = DRAWS, seed: int = S
     """Means of samples drawn with replacement; draws are those of NumPy's RandomState(seed).choice, as in published
     scripts. Efron 1979, doi:10.1214/aos/1176344552."""
     known = _known(values)
-    random = np.random.RandomState(seed)  # noqa: NPY002  (the generator that published intervals were drawn with)
+    random = np.random.RandomState(seed)
     means = np.array([random.choice(known, len(known), replace=True).mean() for _ in range(draws)])
     low, high = _percentiles(means, level)
     std = float(known.std())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from karat.cache import FrameCache
 from karat.errors import KaratError, UsageError
 from karat.gather import Gathered, flag, gather
+from karat.groups import groups_of
 from karat.measure import Plan, Sample, needs
 from karat.metric import Metric, snake
 from karat.run import Identity
@@ -29,6 +30,7 @@ class Prepared:
     gathered: Gathered
     notes: tuple[str, ...]
     arguments: Mapping[str, Any]  # as they were given, for the record
+    groups: Mapping[str, str] = field(default_factory=dict)  # sample -> what it belongs to
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -51,6 +53,9 @@ def prepare(
     stored: tuple[float, float] | None = None,
     units: str | None = None,
     id_pattern: str | None = None,
+    group_by: str | None = None,
+    groups: str | Path | None = None,
+    inputs: Iterable[str] | None = None,
     cache: bool = True,
     **fields: Any,
 ) -> Prepared:
@@ -61,7 +66,8 @@ def prepare(
     spellings ("CannyF1(low=50)") or metrics; `settings` are {"canny_f1.low": 50}. Only the first `frames` of a clip,
     and every `stride` of those; `on_length` is "error" or "truncate", `on_size` "error" or "resize"; `value_range` is
     black and white of floating frames; fields `stored` in one range stand for the `scale` in `units`; `id_pattern`
-    finds a sample's id in its relative stem; `cache` keeps blurred truth between runs.
+    finds a sample's id in its relative stem; `group_by` names what samples have in common (building) and `groups` how
+    ids tell, see `karat.groups`; `inputs` is what the method was given; `cache` keeps blurred truth between runs.
     """
     chosen = load(suite) if isinstance(suite, str) else suite
     options = {name: fields.pop(name) for name in chosen.options if name in fields}
@@ -109,7 +115,8 @@ def prepare(
         masks,
         id_pattern,
     )
-    identity = Identity(chosen.name, protocol, active, how, gathered.fields, areas)
+    identity = Identity(chosen.name, protocol, active, how, gathered.fields, areas, group_by or "")
+    by_sample = groups_of([sample.id for sample in gathered.samples], group_by, groups) if group_by else {}
     plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None, areas)
     skipped = [
         f"{snake(type(metric).__name__)} was not computed: pass {_flags(metric.statistic.fields())}."
@@ -120,6 +127,7 @@ def prepare(
         f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
         for name, extra in gathered.strays.items()
     ]
+    seen = _seen(chosen, inputs)
     given_as = {
         **fields,
         **options,
@@ -129,9 +137,24 @@ def prepare(
         "settings": {**settings, **of_areas} or None,
         **reading,
     }
-    given_as["id_pattern"] = id_pattern
+    given_as |= {"id_pattern": id_pattern, "group_by": group_by, "groups": groups, "inputs": list(inputs or ()) or None}
     arguments = {name: _recorded(value) for name, value in given_as.items() if value is not None}
-    return Prepared(chosen, identity, plan, gathered, (*skipped, *strays), arguments)
+    return Prepared(chosen, identity, plan, gathered, (*skipped, *strays, *seen), arguments, by_sample)
+
+
+def _seen(suite: Suite, inputs: Iterable[str] | None) -> list[str]:
+    """What a reader must know of what the method was given."""
+    if not suite.knows:
+        return []
+    given = list(inputs or ())
+    for name in given:
+        if name not in suite.knows:
+            raise UsageError(f"{suite.name} knows no input {name!r}; it knows {', '.join(suite.knows)}.")
+    if not given:
+        return [f"Which inputs the method was given is not said: pass --inputs, of {', '.join(suite.knows)}."]
+    lacking = [name for name in suite.knows if name not in given]
+    without = f", and not {', '.join(lacking)}" if lacking else ""
+    return [f"The method was given {', '.join(given)}{without}."]
 
 
 def declared_frames(sample: Sample, plan: Plan) -> int | None:

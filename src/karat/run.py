@@ -19,6 +19,7 @@ from karat.region import ALL
 from karat.rows import Rows, concatenate, empty
 from karat.score import Value, by_frame, by_sample, of_keys, over_dataset, plain_number, score_key
 from karat.suite import Reading
+from karat.suites import comments
 
 COMPUTED_BY = ("numpy", "opencv-python-headless", "scipy", "av")
 
@@ -33,6 +34,7 @@ class Identity:
     reading: Reading
     fields: tuple[str, ...]
     areas: tuple[Area, ...] = ()
+    grouped_by: str = ""
 
     @cached_property
     def regions(self) -> tuple[str, ...]:
@@ -58,6 +60,8 @@ class Identity:
         metrics = "+".join(_spelling(metric) for metric in self.metrics)
         parts = [f"karat:{__version__}", f"{self.suite}@{self.protocol}", metrics, self.reading.identity()]
         parts.append(f"regions:{'+'.join(self.regions)}")
+        if self.grouped_by:
+            parts.append(f"clusters:{self.grouped_by}")
         if self.areas:
             parts.append(f"areas:{'+'.join(map(repr, self.areas))}")
         return "|".join([*parts, *(f"{name}:{installed}" for name, installed in versions().items())])
@@ -95,6 +99,7 @@ class Run:
     measured: Mapping[str, Measured]
     notes_before: Sequence[str] = ()
     folder: Path | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)  # sample -> what it belongs to
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -144,7 +149,7 @@ class Run:
                 regions = self.identity.regions_of(metric.statistic)
                 values = {name: dict.fromkeys(regions, _nothing(len(failed))) for name in metric.scores}
             else:
-                values = over_dataset(metric, rows, self.samples, failed, inapplicable=inapplicable)
+                values = over_dataset(metric, rows, self.samples, failed, inapplicable=inapplicable, groups=self.groups)
             for name, by_region in values.items():
                 found |= {score_key(name, region): value for region, value in by_region.items()}
         return found
@@ -180,6 +185,7 @@ class Run:
         return [
             *self.notes_before,
             *self._facts(),
+            *comments(self.suite, {name: one.value for name, one in self.scores.items()}),
             *self._remarks(),
             *self.excluded(),
             *self._undefined(),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from karat.intervals import clustered
 from karat.metric import Array, Metric, Sums, Weighted, metrics, ratio
 from karat.region import ALL
 from karat.rows import Rows, reduce
@@ -17,17 +18,20 @@ from karat.rows import Rows, reduce
 
 @dataclass(frozen=True)
 class Value:
-    """A dataset's score; n + undefined + excluded + failed is the number of truth samples."""
+    """A dataset's score; n + undefined + excluded + failed is the number of truth samples. `interval` of 95 %, where
+    samples are grouped."""
 
     value: float
     n: int
     undefined: int
     excluded: int
     failed: int
+    interval: tuple[float, float] | None = None
 
     def plain(self) -> dict[str, Any]:
         """Strict JSON: null is undefined, infinities are strings."""
-        return {**self.__dict__, "value": plain_number(self.value)}
+        plain = {**self.__dict__, "value": plain_number(self.value)}
+        return plain if self.interval else {name: value for name, value in plain.items() if name != "interval"}
 
 
 def plain_number(value: float) -> float | str | None:
@@ -113,8 +117,10 @@ def over_dataset(
     failed: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
     inapplicable: Collection[str] = (),
+    groups: Mapping[str, str] | None = None,
 ) -> dict[str, dict[str, Value]]:
-    """{score: {region: value}} over `samples`; `weights` says how often each sample counts (default: once).
+    """{score: {region: value}} over `samples`; `weights` says how often each sample counts (default: once), `groups`
+    which of them belong together: then means of samples have an interval.
 
     Samples that failed are counted as that, those that the metric says nothing about as excluded.
     """
@@ -125,13 +131,18 @@ def over_dataset(
     if metric.pool == "dataset":
         alone = len(alive) == 1 and times[0, 0] == 1  # the dataset's rows are the sample's
         pooled = {name: s.value[0] for name, s in each.items()} if alone else _pooled(metric, rows.of(alive), times)
+    clusters = [groups[name] for name in alive] if groups and not pooled else None
+
+    def value(name: str, scored: Scored, column: int) -> Value:
+        out = (len(inapplicable), len(failed))
+        found = _value(scored, column, times, out, pooled[name][column] if pooled else None)
+        if clusters is None:
+            return found
+        weight = scored.weight[:, column] * times[:, 0]
+        return replace(found, interval=clustered(scored.value[:, column], weight, clusters))
+
     return {
-        name: {
-            region: _value(
-                scored, column, times, (len(inapplicable), len(failed)), pooled[name][column] if pooled else None
-            )
-            for column, region in enumerate(rows.regions)
-        }
+        name: {region: value(name, scored, column) for column, region in enumerate(rows.regions)}
         for name, scored in each.items()
     }
 

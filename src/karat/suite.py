@@ -94,6 +94,10 @@ class Protocol:
     areas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the name of an area's first region
 
 
+def _silent(scores: Mapping[str, float]) -> Iterable[str]:  # noqa: ARG001
+    return ()
+
+
 @dataclass(frozen=True)
 class Suite:
     """Which fields are read, which metrics they feed, how protocols differ, what to cite."""
@@ -114,7 +118,10 @@ class Suite:
     scaled: tuple[str, ...] = ()  # parameters (metric.field) that are the width of a declared scale
     tables: tuple[str, ...] = ()  # the kinds of parts that have a table of their own below it
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
-    bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
+    bands: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)  # score -> bounds and their words
+    expected: Mapping[str, str] = field(default_factory=dict)  # score -> what an ideal method has
+    comments: Callable[[Mapping[str, float]], Iterable[str]] = _silent  # sentences about {score: value}
+    knows: Mapping[str, str] = field(default_factory=dict)  # what a method may have been given -> what that is
     citation: str = ""
 
     def under(

@@ -70,10 +70,18 @@ def records(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One record a score and region; of a wide table its rows."""
     if "rows" in content:
         return list(content["rows"])
+    grouped = any("interval" in value for value in content["scores"].values())
     return [
-        {"score": score, "region": region, **content["scores"][key]}
+        {"score": score, "region": region, **_flat(content["scores"][key], grouped)}
         for key, (score, region) in of_keys(content["scores"]).items()
     ]
+
+
+def _flat(value: Mapping[str, Any], grouped: bool) -> dict[str, Any]:
+    """The interval as two columns, where any score has one."""
+    plain = {name: one for name, one in value.items() if name != "interval"}
+    low, high = value.get("interval") or (None, None)
+    return plain | {"low": low, "high": high} if grouped else plain
 
 
 FORMATS: dict[str, Callable[[Mapping[str, Any]], bytes]] = {

@@ -18,6 +18,7 @@ from karat.errors import told
 from karat.metric import Score, metrics
 from karat.report import wide
 from karat.score import of_keys
+from karat.suite import Suite
 from karat.suites import load, names
 
 ARROWS = {"higher": "↑", "lower": "↓", None: ""}
@@ -40,7 +41,11 @@ def scores(content: Mapping[str, Any], console: Console, every: bool = False) ->
     )
     table.add_column("score")
     table.add_column("region")
-    for name in ("value", "n", "undefined", "excluded", "failed"):
+    table.add_column("value", justify="right")
+    extra = _extra(content, suite)
+    for name in extra:
+        table.add_column(name, justify="left")
+    for name in ("n", "undefined", "excluded", "failed"):
         table.add_column(name, justify="right")
     last = ""
     for key in shown:
@@ -50,7 +55,13 @@ def scores(content: Mapping[str, Any], console: Console, every: bool = False) ->
             Text(str(value[c]), style="red" if value[c] and c != "n" else "")
             for c in ("n", "undefined", "excluded", "failed")
         ]
-        table.add_row(_plain(title), _plain(region), number(value["value"], _whole(declared, name)), *counts)
+        table.add_row(
+            _plain(title),
+            _plain(region),
+            number(value["value"], _whole(declared, name)),
+            *_told(key, value, extra, suite),
+            *counts,
+        )
         last = name
     console.print(table)
     tabled = [kind for kind in wide.kinds(content) if suite and kind in suite.tables and not every]
@@ -132,6 +143,24 @@ def _spans(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
             spans.append((start, place))
             start, taken = place, max(width, 8) + 3
     return [*spans, (start, len(widths))]
+
+
+def _extra(content: Mapping[str, Any], suite: Suite | None) -> tuple[str, ...]:
+    """Columns that some runs have: the interval, what an ideal method has, in what band a value is."""
+    names = ["95 %"] if any("interval" in value for value in content["scores"].values()) else []
+    return (*names, *(["expected"] if suite and suite.expected else []), *(["is"] if suite and suite.bands else []))
+
+
+def _told(key: str, value: Mapping[str, Any], extra: Sequence[str], suite: Suite | None) -> list[str]:
+    """The cells of these columns."""
+    name = key.partition("@")[0]
+    low, high = value.get("interval") or (None, None)
+    found = {"95 %": f"{number(low)} .. {number(high)}" if low is not None else ""}
+    if suite is not None:
+        known = isinstance(value["value"], float | int)
+        bands = [word for top, word in suite.bands.get(name, ()) if known and value["value"] < top]
+        found |= {"expected": suite.expected.get(name, ""), "is": bands[0] if bands else ""}
+    return [found[column] for column in extra]
 
 
 def _first(named: Mapping[str, tuple[str, str]], headline: Sequence[str], kinds: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -12,6 +13,11 @@ from karat.suite import Suite
 def names() -> list[str]:
     """The names of all suites, without loading any."""
     return [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
+
+
+def comments(name: str, scores: Mapping[str, float]) -> Iterable[str]:
+    """What a suite has to say of a run's scores; one that is not known here nothing."""
+    return load(name).comments(scores) if name in names() else ()
 
 
 def load(name: str) -> Suite:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
+
 from karat.areas import Both, Far, Uncovered, Where
 from karat.metrics.coverage import Coverage
 from karat.metrics.field_error import NMSE, FieldError, NormalizedFieldError, PixelCounts
@@ -16,6 +19,35 @@ RADIO_MAP_SEER = 139.0  # dB, from -186 to -47 dBm
 _OBSERVED = Where("observed", "observed", "unobserved")
 _FREE = Where("building", "free", "building", rule="")
 _ERROR = FieldError()
+
+_BANDS = ((2.0, "excellent"), (5.0, "good"), (10.0, "moderate"), (math.inf, "poor"))
+_BINS = ("distance:0-5", "distance:5-10", "distance:10-20", "distance:20-50", "distance:50+")
+
+
+def _comments(scores: Mapping[str, float]) -> Iterator[str]:
+    """What the numbers say together."""
+    seen, unseen = scores.get("rmse@observed", math.nan), scores.get("rmse@unobserved", math.nan)
+    if seen > 0 and unseen > 0:
+        times = unseen / seen
+        read = "hardly more" if times < 1.5 else "more" if times < 3 else "far more"
+        yield f"RMSE where nothing was observed is {times:.2f} times that where something was: {read}."
+    grown = [(name.partition(":")[2], scores.get(f"rmse@{name}", math.nan)) for name in _BINS]
+    known = [(name, value) for name, value in grown if not math.isnan(value)]
+    if len(known) > 1:
+        yield "RMSE by distance to the nearest observation: " + ", ".join(f"{n} px {v:.2f}" for n, v in known) + "."
+    if "coverage_ratio" in scores:
+        free = scores.get("coverage_ratio@free", math.nan)
+        of_free = "" if math.isnan(free) else f", {free:.2%} of free space"
+        yield f"Observed is {scores['coverage_ratio']:.2%} of the map{of_free}."
+    far = scores.get("weight_share@distance:50+", math.nan) + scores.get("weight_share@distance:20-50", math.nan)
+    if not math.isnan(far):
+        yield f"rmse@uncovered is weighed by how little was observed: {far:.1%} of its weight lies beyond 20 px."
+    if "rmse@free" in scores:
+        yield (
+            "Scores without a region count buildings, and are fair only between methods that were given the building "
+            "map; rmse@free is the primary score, rmse@free_unobserved the fairest."
+        )
+
 
 SUITE = Suite(
     name="radiomap",
@@ -47,6 +79,15 @@ SUITE = Suite(
         Uncovered(_OBSERVED),
     ),
     scaled=("psnr.data_range", "ssim.data_range", "normalized_field_error.span"),
+    bands={"rmse": _BANDS, "mae": _BANDS},
+    comments=_comments,
+    knows={
+        "building_map": "where buildings are",
+        "sparse_rss": "the signal at the observed pixels",
+        "trajectory_mask": "which pixels were observed",
+        "coverage_density": "how densely, smoothed",
+        "tx_position": "where the transmitter is",
+    },
     options={"free": Option(("free.rule",), read=str)},
     protocols={
         "spec": Protocol("The specification's text, right at every edge."),
