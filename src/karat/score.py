@@ -53,7 +53,7 @@ def of_keys(keys: Iterable[str]) -> dict[str, tuple[str, str]]:
     def parted(key: str) -> tuple[str, str]:
         if key in known:
             return key, ALL
-        ends = (place for place, letter in enumerate(key) if letter == "@")
+        ends = (place for place in range(len(key) - 1, 0, -1) if key[place] == "@")
         end = next((place for place in ends if key[:place] in known), key.find("@"))
         return (key, ALL) if end < 0 else (key[:end], key[end + 1 :])
 

@@ -16,6 +16,7 @@ from karat.checking import Finding
 from karat.describe import MetricPage, SuitePage
 from karat.errors import told
 from karat.metric import Score, metrics
+from karat.region import ALL
 from karat.report import wide
 from karat.score import of_keys
 from karat.suite import Suite
@@ -32,7 +33,8 @@ def scores(content: Mapping[str, Any], console: Console, every: bool = False) ->
     """
     declared, named = _declared(), of_keys(content["scores"])
     suite = load(content["suite"]) if content["suite"] in names() else None
-    shown = list(named) if every else _first(named, suite.headline if suite else (), wide.kinds(content))
+    regional = suite is not None and wide.REGION in suite.tables and not every
+    shown = list(named) if every else _first(named, suite.headline if suite else (), wide.kinds(content), regional)
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -59,14 +61,14 @@ def scores(content: Mapping[str, Any], console: Console, every: bool = False) ->
             _plain(title),
             _plain(region),
             number(value["value"], _whole(declared, name)),
-            *_told(key, value, extra, suite),
+            *_told(name, value, extra, suite),
             *counts,
         )
         last = name
     console.print(table)
-    tabled = [kind for kind in wide.kinds(content) if suite and kind in suite.tables and not every]
+    tabled = [kind for kind in (wide.REGION, *wide.kinds(content)) if suite and kind in suite.tables and not every]
     for kind in tabled:
-        _wide_table(wide.by_part(content, kind), console)
+        _wide_table(_kept(wide.by_part(content, kind), suite.headline if suite else ()), console)
     hidden = [kind for kind in wide.kinds(content) if kind not in tabled] if len(shown) < len(named) else []
     if len(shown) < len(named):
         by = f", --by {', '.join(hidden)}" if hidden else ""
@@ -151,9 +153,8 @@ def _extra(content: Mapping[str, Any], suite: Suite | None) -> tuple[str, ...]:
     return (*names, *(["expected"] if suite and suite.expected else []), *(["is"] if suite and suite.bands else []))
 
 
-def _told(key: str, value: Mapping[str, Any], extra: Sequence[str], suite: Suite | None) -> list[str]:
+def _told(name: str, value: Mapping[str, Any], extra: Sequence[str], suite: Suite | None) -> list[str]:
     """The cells of these columns."""
-    name = key.partition("@")[0]
     low, high = value.get("interval") or (None, None)
     found = {"95 %": f"{number(low)} .. {number(high)}" if low is not None else ""}
     if suite is not None:
@@ -163,9 +164,22 @@ def _told(key: str, value: Mapping[str, Any], extra: Sequence[str], suite: Suite
     return [found[column] for column in extra]
 
 
-def _first(named: Mapping[str, tuple[str, str]], headline: Sequence[str], kinds: Sequence[str]) -> list[str]:
-    """The keys of what comes first: no parts, and where there is a headline its scores alone, in its order."""
+def _kept(content: dict[str, Any], headline: Sequence[str]) -> dict[str, Any]:
+    """A table by region with the scores alone that come first."""
+    if content["by"] != wide.REGION or not headline:
+        return content
+    names = (wide.REGION, *(name for name in headline if name in content["rows"][0]))
+    return {**content, "rows": [{name: row[name] for name in names} for row in content["rows"]]}
+
+
+def _first(
+    named: Mapping[str, tuple[str, str]], headline: Sequence[str], kinds: Sequence[str], whole: bool = False
+) -> list[str]:
+    """The keys of what comes first: no parts, and where there is a headline its scores alone, in its order; of
+    everything alone where there is a table by region."""
     plain = [key for key, (_, region) in named.items() if region.partition(":")[0] not in kinds]
+    if whole:
+        plain = [key for key in plain if named[key][1] == ALL]
     if not headline:
         return plain
     place = {name: i for i, name in enumerate(headline)}

@@ -9,17 +9,27 @@ from karat.errors import UsageError
 from karat.run import Run
 from karat.score import of_keys, plain_number
 
-SAMPLE = "sample"
+SAMPLE, REGION = "sample", "region"
 
 
 def by_part(content: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """The parts of one kind that a run's scores have; `content` is what scores.json holds."""
+    if kind == REGION:
+        return by_region(content)
     start = f"{kind}:"
     found: dict[str, dict[str, Any]] = {}
     for key, (score, region) in of_keys(content["scores"]).items():
         if region.startswith(start):
             found.setdefault(region.removeprefix(start), {})[score] = content["scores"][key]["value"]
     return _content(content, kind, found)
+
+
+def by_region(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The regions that a run's scores have, everything first."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, (score, region) in of_keys(content["scores"]).items():
+        found.setdefault(region, {})[score] = content["scores"][key]["value"]
+    return _content(content, REGION, found)
 
 
 def by_sample(run: Run) -> dict[str, Any]:
@@ -38,7 +48,7 @@ def kinds(content: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _content(content: Mapping[str, Any], by: str, found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     if not found:
-        there = ", ".join((SAMPLE, *kinds(content)))
+        there = ", ".join((SAMPLE, REGION, *kinds(content)))
         raise UsageError(f"These scores have no table by {by!r}; there is one by {there}.")
     scores = dict.fromkeys(score for of in found.values() for score in of)
     rows = [{by: name, **{score: of.get(score) for score in scores}} for name, of in found.items()]

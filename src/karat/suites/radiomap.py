@@ -79,7 +79,21 @@ SUITE = Suite(
         Uncovered(_OBSERVED),
     ),
     scaled=("psnr.data_range", "ssim.data_range", "normalized_field_error.span"),
+    headline=(
+        *("rmse", "mae", "mse", "nmse", "psnr", "ssim", "rmse@normalized", "mae@normalized", "ssim@normalized"),
+        *("fraction_within_1std", "fraction_within_2std", "calibration_error", "uncertainty_correlation"),
+        *("crps", "nll", "mace", "rmsce", "sharpness", "spread_skill", "interval_coverage", "winkler"),
+        *("crps_ensemble", "crps_fair", "diversity_mean_std", "coverage_ratio", "n_pixels", "n_nan_pixels"),
+    ),
+    tables=("region",),
     bands={"rmse": _BANDS, "mae": _BANDS},
+    expected={
+        "fraction_within_1std": "0.6827",
+        "fraction_within_2std": "0.9545",
+        "calibration_error": "0",
+        "uncertainty_correlation": "> 0.5",
+        "spread_skill": "1",
+    },
     comments=_comments,
     knows={
         "building_map": "where buildings are",
