@@ -269,6 +269,16 @@ def test_static_mask_files_and_pictures(tmp_path):
     assert values(run(PRED, TRUTH, masks={"m": tmp_path / "a.png"})) == every
 
 
+def test_pictures_named_as_samples_are_one_each(tmp_path):
+    clips = [dict.fromkeys(("a", "sub/b"), clip) for clip in (PRED, TRUTH)]
+    (tmp_path / "m" / "sub").mkdir(parents=True)
+    for name in ("a_fg", "sub/b_fg", "sub/c_fg"):
+        cv2.imwrite(str(tmp_path / "m" / f"{name}.png"), MASK[0].astype(np.uint8) * 255)
+    result = run(*clips, masks=tmp_path / "m", id_pattern="^(.*?)(?:_fg)?$")
+    assert values(result) == pytest.approx(values(run(masks=MASK[0])), rel=1e-12)
+    assert "1 mask without a truth left out, the first is 'sub/c'." in result.notes
+
+
 def test_static_masks_over_several_blocks():
     pred, truth = (np.concatenate([clip] * 4).repeat(8, axis=1).repeat(8, axis=2) for clip in (PRED, TRUTH))
     mask = MASK[0].repeat(8, axis=0).repeat(8, axis=1)
@@ -361,7 +371,7 @@ def depth(pred_depth=PRED_DEPTH, truth_depth=DEPTH, **more):
 def tiff(home, clip):
     home.mkdir()
     cv2.imwritemulti(str(home / "a.tiff"), list(clip.astype(np.float32)))
-    return {"a": home / "a.tiff"}
+    return home
 
 
 def png16(home, clip):
@@ -382,6 +392,7 @@ def test_depth_sources_agree(tmp_path):
         "npy": npy,
         "png16": png16,
         "tiff": tiff,
+        "dict of tiff": lambda home, clip: {"a": tiff(home, clip) / "a.tiff"},
         "float": lambda _, clip: {"a": clip.astype(np.float32)},
     }
     for name, given in sources.items():

@@ -35,10 +35,10 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
             raise UsageError(f"{suite.name} has no field {name!r}; it has {known}.")
     named = mask_fields(masks)
     kinds = {name: suite.fields[name] for name in wanted} | dict.fromkeys(named, "mask")
-    sources = {
-        name: {_text(key): source for key, source in collect(value, kinds[name], pattern).items()}
-        for name, value in {**wanted, **named}.items()
-    }
+    sources: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    for name in sorted(kinds, key=lambda name: name != suite.truth):  # its ids tell others apart
+        found = collect({**wanted, **named}[name], kinds[name], pattern, sources[suite.truth])
+        sources[name] = {_text(key): source for key, source in found.items()}
     for name in wanted:
         if suite.fields[name] in RECORDS and (true := sources.get(truth_of(name))) is not None:
             sources[name] = dict(RECORDS[suite.fields[name]].align(sources[name], true))

@@ -182,7 +182,8 @@ class Meter:
     def _one(self, field: str, value: Any) -> Any:
         """One sample's field: a record, or a clip with its frames first."""
         kind = self._record(field)
-        return RECORDS[kind].convert(value) if kind else _clip(field, as_array(value))
+        colors = not any(one.of_fields and field in one.fields() for one in self._parts)
+        return RECORDS[kind].convert(value) if kind else _clip(field, as_array(value), colors)
 
     def _named(self, count: int) -> list[str]:
         self._numbered += count
@@ -205,11 +206,14 @@ def score_arrays(metric: Metric, fields: Mapping[str, Any], masks: Mapping[str, 
     return meter.compute()
 
 
-def _clip(name: str, array: Array) -> Array:
-    """One sample with its frames first: (H, W), (H, W, 3) and (N, T, H, W) masks of objects are brought to that."""
+def _clip(name: str, array: Array, colors: bool) -> Array:
+    """One sample with its frames first: (H, W), (H, W, 3), samples (N, H, W) of a map and (N, T, H, W) masks of objects
+    are brought to that."""
     if array.dtype == bool and array.ndim == 4 and name.endswith("segments"):
         return np.moveaxis(array, 1, 0)
-    colored = array.shape[-1:] == (3,) and not name.endswith(("_depth", "_segments"))
+    if name.endswith("samples"):
+        return array[None] if array.ndim == 3 else array
+    colored = colors and array.shape[-1:] == (3,) and not name.endswith(("_depth", "_segments"))
     single = array.ndim == 2 or (array.ndim == 3 and colored)
     return array[None] if single else array
 

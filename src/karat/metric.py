@@ -94,11 +94,13 @@ class Statistic:
     A statistic of unit "frame" is measured block by block; one of unit "item" sees a whole clip: `prepare` shrinks each
     block while it is decoded, and `measure(parts, sample)` runs once on what it returned, in the order of the frames.
     One of unit "element" measures what is not pixels: its fields are records of the kind `record`, given whole to
-    `measure(pred, truth, sample)`, which returns `Elements`; masks do not apply to it.
+    `measure(pred, truth, sample)`, which returns `Elements`; masks do not apply to it. One `of_fields` measures maps of
+    numbers (B, H, W), that have no colours.
     """
 
     unit: ClassVar[Literal["frame", "item", "element"]] = "frame"
     record: ClassVar[str] = ""
+    of_fields: ClassVar[bool] = False
     measure: ClassVar[Callable[..., Any]]  # Columns, or Elements
     prepare: ClassVar[Callable[..., Any]]
 

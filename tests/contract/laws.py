@@ -352,7 +352,8 @@ def functional(metric: Metric) -> None:
 
 @law
 def described(metric: Metric) -> None:
-    """`karat describe` knows it by its names and its scores, and prints its text, parameters, scores and exemptions."""
+    """`karat describe` knows it by its names and its scores, and prints its text and that of the statistic which it
+    scores, parameters, scores, parts and exemptions."""
     name = type(metric).__name__
     for known in (name, snake(name), *metric.scores, *metric.aliases):
         page = describe(known)
@@ -361,7 +362,9 @@ def described(metric: Metric) -> None:
     assert not page.text.startswith(f"{name}("), f"{name} has no docstring"
     written = StringIO()
     terminal.metric(page, Console(file=written, width=400))
-    for word in (*metric.scores, *_parameters(metric), *metric.exempt.values()):
+    assert (page.statistic is None) == (metric.statistic is metric)
+    texts = (page.text, *(page.statistic or ()), *metric.parts.values(), *metric.exempt.values())
+    for word in (*metric.scores, *_parameters(metric), *texts):
         assert word in written.getvalue(), f"{word!r} is not on the page"
 
 

@@ -25,6 +25,8 @@ class FieldError(Statistic):
     missing: Literal["leave", "spread"] = "leave"
     arithmetic: Literal["wide", "given"] = "wide"
 
+    of_fields: ClassVar = True
+
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
         gap = difference(pred, truth) if self.arithmetic == "wide" else pred - truth
         lost = np.isnan(gap)

@@ -214,12 +214,19 @@ def metric(page: MetricPage, console: Console) -> None:
     console.print(f"[bold]{page.spelling}[/]  ({page.name})", highlight=False)
     console.print(page.text, markup=False, highlight=False)
     console.print()
+    if page.statistic:
+        name, text = page.statistic
+        console.print(f"It scores [bold]{name}[/].", highlight=False)
+        console.print(text, markup=False, highlight=False)
+        console.print()
     rows = [(one.name, one.default, one.choices) for one in page.parameters]
     console.print(_table(("parameter", "default", "values"), rows))
     bounds = [
         (name, ARROWS[s.better], f"{s.bounds[0]:g} .. {s.bounds[1]:g}", s.about) for name, s in page.scores.items()
     ]
     console.print(_table(("score", "better", "bounds", "what"), bounds))
+    for kind, about in page.parts.items():
+        console.print(f"parts score@{kind}:...: {about}", markup=False, highlight=False)
     needs = ", ".join(page.needs)
     console.print(
         f"needs {needs}; also called {', '.join(page.aliases)}" if page.aliases else f"needs {needs}", highlight=False

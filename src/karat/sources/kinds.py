@@ -79,7 +79,7 @@ KINDS = {
             "the samples (N, H, W) of a map, or of several maps (n, N, H, W)",
             ARRAY_SUFFIXES,
             ("samples", "ensemble"),
-            {3: "one"},
+            {3: "one", 4: "sequence"},
             check_ensemble,
             to_ensemble,
             single=3,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from karat.errors import InputError
 
 from .guard import guarded, refusal
-from .images import is_image, natural
+from .images import images_in, is_image, natural
 from .kinds import Kind, kind_of
 from .records import RecordKind
 from .stacks import items
@@ -23,12 +23,12 @@ from .stream import Array
 MAX_FOLDERS = 1_000_000
 
 
-def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Any]:
+def collect(value: Any, kind: str, pattern: str | None = None, known: Collection[str] = ()) -> dict[str, Any]:
     """Samples by id, from a folder, a file, a mapping, a list of arrays or one array.
 
     Files: the id is the path inside the folder, with "/" and without suffix; a folder that directly holds
-    pictures is one sample ("." for the root).  `pattern` is searched in such an id and its first
-    group, or the whole match, becomes the id; where it does not match the id stays.
+    pictures is one sample ("." for the root), unless they bear `known` ids: then each of them is one.  `pattern` is
+    searched in such an id and its first group, or the whole match, becomes the id; where it does not match it stays.
     Arrays: "0000", "0001", ...; one axis more than a clip of this kind has is many clips.
     Of a kind whose files hold several records, a sample's id is its own name in the file, below the file's id where
     there are several files.
@@ -44,6 +44,8 @@ def collect(value: Any, kind: str, pattern: str | None = None) -> dict[str, Any]
                 found = _expanded(found, asked, alone=not root.is_dir())
             elif asked.single is not None:
                 found = _unstacked(found, asked, asked.single, alone=not root.is_dir())
+            else:
+                found = _apart(found, pattern, known)
             return _renamed(found, pattern)
     if isinstance(asked, RecordKind):
         return _records(value, asked)
@@ -240,18 +242,32 @@ def _walk(root: Path, kind: Kind | RecordKind) -> list[tuple[str, Any]]:
     return found
 
 
-def _renamed(found: Iterable[tuple[str, Any]], pattern: str | None) -> dict[str, Any]:
+def _apart(found: list[tuple[str, Path]], pattern: str | None, known: Collection[str]) -> list[tuple[str, Path]]:
+    """The pictures of a folder by themselves, where they are named as samples are and their folder is not."""
+    apart: list[tuple[str, Path]] = []
+    for key, path in found:
+        pictures = images_in(path) if known and path.is_dir() and _id_in(key, pattern) not in known else []
+        inside = [((PurePosixPath(key) / one.stem).as_posix(), one) for one in pictures]
+        apart += inside if any(_id_in(name, pattern) in known for name, _ in inside) else [(key, path)]
+    return apart
+
+
+def _id_in(key: str, pattern: str | None) -> str:
+    """The id that a pattern finds in a relative stem."""
     try:
-        search = re.compile(pattern) if pattern is not None else None
+        match = re.search(pattern, key) if pattern is not None else None
     except re.error as error:
         raise refusal(
             f"the pattern {pattern!r}", f"does not compile ({error})", "a regular expression was expected", "fix it"
         ) from error
+    # An optional first group that took no part leaves the whole match.
+    return key if match is None else (match.groups() and match.group(1)) or match.group() or key
+
+
+def _renamed(found: Iterable[tuple[str, Any]], pattern: str | None) -> dict[str, Any]:
     samples: dict[str, Any] = {}
     for key, path in sorted(found, key=lambda pair: natural(pair[0])):
-        match = search.search(key) if search else None
-        # An optional first group that took no part leaves the whole match.
-        name = key if match is None else (match.groups() and match.group(1)) or match.group() or key
+        name = _id_in(key, pattern)
         if name in samples:
             raise refusal(
                 path if isinstance(path, Path) else key,
