@@ -160,8 +160,31 @@ def _smeared(truth: InstanceMasks, level: float, rng: np.random.Generator) -> In
     )
 
 
+def _signal(rng: np.random.Generator) -> Array:
+    """Received power (T, H, W) in dBm: it falls with the distance, and walls take some of it."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    senders = rng.uniform(0, (HEIGHT, WIDTH), (FRAMES, 2))
+    loss = np.stack([30 * np.log10(1 + np.hypot(y - top, x - left)) for top, left in senders])
+    return -50 - loss - 12 * (x > rng.integers(10, 22)) + rng.normal(0, 2, loss.shape)
+
+
+def _off(field: Array, level: float, rng: np.random.Generator) -> Array:
+    return field + 20 * level * rng.standard_normal(field.shape)
+
+
+def _path(rng: np.random.Generator) -> Array:
+    """Where something was observed (T, H, W): along a walk."""
+    steps = rng.integers(-1, 2, (FRAMES, 60, 2)).cumsum(axis=1) + rng.integers(4, 20, (FRAMES, 1, 2))
+    observed = np.zeros((FRAMES, HEIGHT, WIDTH), bool)
+    for frame, walk in zip(observed, steps, strict=True):
+        frame[walk[:, 0] % HEIGHT, walk[:, 1] % WIDTH] = True
+    return observed
+
+
 KINDS = {
     "frames": Kind("frames", _scene, _noisy),
+    "field": Kind("field", _signal, _off),
+    "observed": Kind("plain", _path, _off),
     "_depth": Kind("depth", _relief, _warped),
     "_segments": Kind("segments", _patches, _moved),
     "poses": Kind("poses", _animals, _lost),
@@ -172,7 +195,7 @@ KINDS = {
 def kind(field: str, metric: Metric) -> Kind:
     """The kind of a metric's field: its record, or what follows `pred` or `truth` in its name."""
     ending = field.removeprefix("pred").removeprefix("truth")
-    name = metric.statistic.record or ending or "frames"
+    name = metric.statistic.record or ending or ("field" if metric.statistic.of_fields else "frames")
     assert name in KINDS, f"the contract has no example of {field!r}: add its kind to KINDS in {__file__}"
     return KINDS[name]
 
