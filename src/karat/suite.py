@@ -122,6 +122,9 @@ class Suite:
     expected: Mapping[str, str] = field(default_factory=dict)  # score -> what an ideal method has
     comments: Callable[[Mapping[str, float]], Iterable[str]] = _silent  # sentences about {score: value}
     knows: Mapping[str, str] = field(default_factory=dict)  # what a method may have been given -> what that is
+    favours: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # such an input -> regions that it favours
+    baselines: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)  # a sample's sources -> pred
+    baseline_inputs: tuple[str, ...] = ()  # what baselines are given
     citation: str = ""
 
     def under(
@@ -226,9 +229,14 @@ def restored(like: Changed, record: Mapping[str, Any]) -> Changed:
 
 
 def statistics(of: Statistic, name: str) -> dict[str, type[Statistic]]:
-    """What the field of that name may hold: the kind of statistic that it holds, and those that its type names."""
+    """What the field of that name may hold: the kind of statistic that it holds, and those of its type."""
     hint = get_type_hints(type(of))[name]
-    return {kind.__name__: kind for kind in (type(getattr(of, name)), *get_args(hint))}
+    return {kind.__name__: kind for kind in (type(getattr(of, name)), *(get_args(hint) or _kinds(hint)))}
+
+
+def _kinds(of: type[Statistic]) -> list[type[Statistic]]:
+    """A kind of statistic and all that are of it."""
+    return [of, *(kind for below in of.__subclasses__() for kind in _kinds(below))]
 
 
 def tuples(value: Any) -> Any:
