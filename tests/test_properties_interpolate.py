@@ -94,7 +94,7 @@ def test_a_turned_or_moved_map(name, shape, count, seed):
     points, values = observed(np.random.default_rng(seed), shape, count)
     field = BASELINES[name](points, values, shape)
     turned = BASELINES[name](points[:, ::-1], values, shape[::-1]).T
-    larger = BASELINES[name](points + [2, 3], values, (shape[0] + 5, shape[1] + 4))[2:-3, 3:-1]
+    larger = BASELINES[name](points + np.array([2, 3]), values, (shape[0] + 5, shape[1] + 4))[2:-3, 3:-1]
     if name == "nearest":  # ties may fall to the other side
         ambiguous = [len(twin.candidates(points, values, i, j)) > 1 for i, j in everywhere(shape)]
         keep = ~np.reshape(ambiguous, shape)

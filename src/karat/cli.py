@@ -21,6 +21,7 @@ from karat.fields import EXPORTS, FIELDS, OPTIONS
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from karat.compare import Comparison
     from karat.prepare import Prepared
     from karat.run import Run
 
@@ -113,6 +114,9 @@ def run(
     format: FormatOption = Format.table,
     by: ByOption = None,
     every: AllOption = False,
+    baselines: Annotated[
+        str | None, typer.Option(help="Score classical baselines beside it: all, or some by name.", show_default=False)
+    ] = None,
     inputs: dict[str, Any] | None = None,
 ) -> None:
     """Evaluate predictions against the truth."""
@@ -127,7 +131,14 @@ def run(
     result = execute(prepared, out, workers, strict, _say)
     for name, path in exports.items():
         prepared.suite.exports[name].write(result, path)
-    _print(_by(result, by) if by else result.plain(), format, every)
+    if baselines:
+        from karat.compare import baselines as classical
+        from karat.compare import compare as compared
+
+        others = classical(result, prepared.suite, baselines, out, **_named(given), workers=workers)
+        _print_comparison(compared({"method": result, **others}, next(iter(others))), format)
+    else:
+        _print(_by(result, by) if by else result.plain(), format, every)
     failed = {failure.sample for failure in result.failures}
     if failed:
         where = f"; see {out / 'failures.jsonl'}" if out else ""
@@ -169,6 +180,24 @@ def show(
         _print(_by(Run.load(folder), by), format)
     else:
         _print(read_scores(scores) if scores.exists() else Run.load(folder).plain(), format, every)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+    against: Annotated[
+        str | None, typer.Option(help="The run (its folder's name) that skill is measured against.", show_default=False)
+    ] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Runs side by side: ranked where they are comparable, unfair scores marked."""
+    from karat.compare import compare as compared
+    from karat.run import Run
+
+    named = {path.name: Run.load(path) for path in runs}
+    if len(named) < len(runs):
+        raise UsageError("Two runs have one name: rename a folder.")
+    _print_comparison(compared(named, against), format)
 
 
 @app.command("list")
@@ -284,8 +313,12 @@ def _quit(message: str, code: int) -> NoReturn:
 def _prepare(suite: str, given: dict[str, Any]) -> Prepared:
     from karat.prepare import prepare
 
-    return prepare(
-        suite,
+    return prepare(suite, **_named(given))
+
+
+def _named(given: dict[str, Any]) -> dict[str, Any]:
+    """The command line's options as `karat.prepare.prepare` takes them."""
+    return dict(
         protocol=given["protocol"] or "spec",
         metrics=given["metric"],
         settings=dict(map(_setting, given["set"] or [])),
@@ -347,6 +380,19 @@ def _workers(given: dict[str, Any], cores: int) -> int:
     if wanted is not None and wanted < 1:
         raise UsageError(f"--workers starts at 1, not {wanted}.")
     return wanted or cores
+
+
+def _print_comparison(found: Comparison, format: Format) -> None:
+    if format is Format.table:
+        from karat.report import terminal
+
+        terminal.comparison(found, _console())
+    elif format is Format.json:
+        from karat.report.formats import as_json
+
+        sys.stdout.buffer.write(as_json(found.plain()))
+    else:
+        raise UsageError(f"Comparisons are printed as table or json, not as {format}.")
 
 
 def _by(result: Run, kind: str) -> dict[str, Any]:

@@ -76,12 +76,13 @@ def execute(
     if not run.scores and not run.failures:
         raise InputError(f"Nothing was evaluated. {next(run.excluded())}")
     run.record = {
+        "arguments": dict(prepared.arguments),
         "versions": {"karat": __version__, "python": platform.python_version(), **versions()},
         "host": {"system": platform.platform(), "machine": platform.machine(), "cores": cores()},
         "timing": {"began": began, "seconds": time.time() - began, "workers": workers, "computed": len(shards)},
     }
     if folder is not None:
-        folder.finish(run, prepared.arguments, run.record)
+        folder.finish(run, run.record)
     return run
 
 

@@ -115,7 +115,7 @@ class RunFolder:
         }
         self._write_json(f"done/{shard}.json", {"files": files, "samples": samples})
 
-    def finish(self, run: Run, arguments: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    def finish(self, run: Run, record: Mapping[str, Any]) -> None:
         """Writes what follows from the rows."""
         lines = "".join(json.dumps(asdict(failure), ensure_ascii=False) + "\n" for failure in run.failures)
         self._publish("failures.jsonl", lambda part: part.write_text(lines, encoding="utf-8"))
@@ -131,7 +131,7 @@ class RunFolder:
                 part.unlink(missing_ok=True)
         self._write_json(
             "run.json",
-            {**self._head(run.samples), **about, "arguments": dict(arguments), "state": "finished", **record},
+            {**self._head(run.samples), **about, "state": "finished", **record},
         )
 
     def _head(self, samples: Sequence[str]) -> dict[str, Any]:

@@ -125,27 +125,27 @@ class Regions:
             mean: Array = np.divide(self.sum(values), self.weight(values.shape))
         return mean
 
+    def scatter(self, *values: Array) -> Array:
+        """Sums of products of how k `values` (B, H, W) deviate from their weighted means in each frame and region:
+        (B, regions, k, k), exactly 0 for what is constant there."""
+        found = [
+            [_scatter([one[frame] for one in values], weights, keep) for weights, keep in self._each_of_frame(frame)]
+            for frame in range(len(values[0]))
+        ]
+        return np.array(found, np.float64).reshape(len(found), len(self), len(values), len(values))
+
     def count(self, labels: Array, bins: int) -> Array:
         """Summed weights of the pixels of each label 0..bins-1 by frame and region: (B, regions, bins)."""
         counts = [
             np.concatenate([_count(labels[frame], bins, weights, valid) for weights, valid in self._of_frame(frame)])
             for frame in range(len(labels))
         ]
-        exact = all(
-            weights is None or isinstance(weights, Labels) or weights.dtype == bool for weights in self.maps.values()
-        )
-        return np.array(counts).reshape(len(labels), len(self), bins).astype(np.int64 if exact else np.float64)
+        weighed = any(map(_weighs, self.maps.values()))
+        return np.array(counts).reshape(len(labels), len(self), bins).astype(np.float64 if weighed else np.int64)
 
     def select(self, values: Array) -> list[list[Array]]:
         """The pixels of every frame and region, flat: `[frame][region]`; weights only say in or out."""
-        return [
-            [
-                _taken(values[frame], keep)
-                for weights, valid in self._of_frame(frame)
-                for keep in _each_kept(weights, valid)
-            ]
-            for frame in range(len(values))
-        ]
+        return [[_taken(values[frame], keep) for _, keep in self._each_of_frame(frame)] for frame in range(len(values))]
 
     def quantile(self, values: Array, q: float) -> Array:
         """The q-quantile of every frame and region, NaN where a region is empty: (B, regions)."""
@@ -165,6 +165,15 @@ class Regions:
                 yield replace(weights, map=weights.map[frame]), valid
             else:
                 yield None if weights is None else weights[frame], valid
+
+    def _each_of_frame(self, frame: int) -> Iterator[tuple[Array | None, Array | None]]:
+        """Every region's weights, where it has any, and the pixels that it keeps."""
+        for weights, valid in self._of_frame(frame):
+            if isinstance(weights, Labels):
+                for label in range(len(weights.names)):
+                    yield None, _kept(weights.map == label, valid)
+            else:
+                yield (weights if _weighs(weights) else None), _kept(weights, valid)
 
 
 def region_names(masks: Mapping[str, Map]) -> tuple[str, ...]:
@@ -232,10 +241,25 @@ def _count(labels: Array, bins: int, weights: Map, valid: Array | None) -> Array
         region, own = _labelled(labels, weights, valid)
         return np.bincount(region.astype(np.intp) * bins + own, None, names * bins).reshape(names, bins)
     keep = _kept(weights, valid)
-    amounts = None
-    if weights is not None and weights.dtype != bool:
-        amounts = _taken(weights, keep).astype(np.float64)
+    amounts = _taken(weights, keep).astype(np.float64) if weights is not None and _weighs(weights) else None
     return np.bincount(_taken(labels, keep), amounts, bins)[None]
+
+
+def _scatter(values: Sequence[Array], weights: Array | None, keep: Array | None) -> Array:
+    """A frame's sums of products of deviations in one region."""
+    parts = [_taken(one, keep).astype(np.float64) for one in values]
+    products = np.zeros((len(parts), len(parts)))
+    if not parts[0].size:
+        return products
+    amounts = 1.0 if weights is None else _taken(weights, keep).astype(np.float64)
+    total = np.broadcast_to(amounts, parts[0].shape).sum()
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinities nothing is left
+        centred = [part - part[0] for part in parts]  # of what is constant nothing is left to round
+        centred = [part - (amounts * part).sum() / total for part in centred]
+        for i, one in enumerate(centred):
+            for j, other in enumerate(centred[: i + 1]):
+                products[i, j] = products[j, i] = (amounts * one * other).sum()
+    return products
 
 
 def _labelled(values: Array, labels: Labels, valid: Array | None) -> tuple[Array, Array]:
@@ -250,11 +274,9 @@ def _kept(weights: Array | None, valid: Array | None) -> Array | None:
     return inside if valid is None else valid if inside is None else inside & valid
 
 
-def _each_kept(weights: Map, valid: Array | None) -> list[Array | None]:
-    """The same of one region, or of every label."""
-    if isinstance(weights, Labels):
-        return [_kept(weights.map == label, valid) for label in range(len(weights.names))]
-    return [_kept(weights, valid)]
+def _weighs(weights: Map) -> bool:
+    """Whether pixels count differently."""
+    return isinstance(weights, np.ndarray) and weights.dtype != bool
 
 
 def _taken(values: Array, keep: Array | None) -> Array:

@@ -124,6 +124,11 @@ class Run:
         return f"{self.identity}|n:{len(self.samples)}|data:{truth[:16]}|pred:{pred[:16]}"
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """What the method was given, where that was said."""
+        return tuple(self.record.get("arguments", {}).get("inputs") or ())
+
+    @property
     def failures(self) -> list[Failure]:
         """Why scores of samples are missing."""
         return [failure for name in self.samples if name in self.measured for failure in self.measured[name].failures]

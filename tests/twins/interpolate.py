@@ -74,7 +74,7 @@ def radial(
 def ordinary_kriging(
     points: Points, values: Sequence[float], shape: tuple[int, int], gamma: Callable[[float], float]
 ) -> Doubles:
-    """At every pixel the unbiased linear mean of least variance: sum_b l_b gamma(a, b) + mu = gamma(a, x), sum l = 1."""
+    """At every pixel the unbiased mean of least variance: sum_b l_b gamma(a, b) + mu = gamma(a, x), sum_b l_b = 1."""
     n = len(points)
     system = np.ones((n + 1, n + 1))
     system[n, n] = 0

@@ -106,7 +106,7 @@ def _check(points: Array, values: Doubles, shape: Shape) -> None:
 def _distinct(points: Array, values: Doubles, shape: Shape) -> tuple[Array, Doubles]:
     """The observations in the order of their pixels, each pixel once."""
     place = np.ravel_multi_index(tuple(points.T), shape)
-    order = np.lexsort([values, place])
+    order = np.argsort(place, kind='stable')
     distinct, first, count = np.unique(place[order], return_index=True, return_counts=True)
     return np.stack(np.unravel_index(distinct, shape), axis=1), np.add.reduceat(values[order], first) / count
 

@@ -21,6 +21,8 @@ class Observations(Statistic):
 
     sigma: float = 5.0
 
+    of_fields: ClassVar = True
+
     def measure(self, observed: Array, regions: Regions) -> Columns:
         weights = np.asarray(Uncovered(_OBSERVED, self.sigma).maps({"observed": observed != 0})["uncovered"])
         total = weights.sum(axis=(1, 2))[:, None]

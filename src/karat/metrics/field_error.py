@@ -32,16 +32,11 @@ class FieldError(Statistic):
         lost = np.isnan(gap)
         known = regions if self.missing == "spread" or not lost.any() else regions.where(~lost)
         true = truth.astype(np.float64)
-        mean = known.mean(true)
-        deviation = np.zeros(mean.shape)
-        for r, one in known.each():
-            with np.errstate(invalid="ignore"):
-                deviation[:, r] = one.sum((true - mean[:, r, None, None]) ** 2)[:, 0]
         return {
             "squares": known.sum(gap * gap),
             "distance": known.sum(np.abs(gap)),
             "energy": known.sum(true * true),
-            "deviation": deviation,
+            "deviation": known.scatter(true)[..., 0, 0],
             "n": known.weight(truth.shape),
             "range": np.repeat(ranges(true)[:, None], len(regions), axis=1),
             "lost": regions.sum(lost),

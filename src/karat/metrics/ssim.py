@@ -62,12 +62,13 @@ class SSIM(Metric):
         return {} if self.color == "rgb" else {side: Derived(side, Gray()) for side in ("pred", "truth")}
 
     def measure(self, pred: Array, truth: Array, regions: Regions) -> Columns:
-        shape = truth.shape[:3]
+        shape, every = truth.shape[:3], regions
+        pred, truth = _computable(pred), _computable(truth)
         lost = _lost(pred, truth)
         if lost is not None:
             whole = lost.any(axis=(1, 2), keepdims=True) if self.missing == "spread" else self._reached(lost)
             regions = regions.where(~np.broadcast_to(whole, lost.shape))
-            pred, truth = (np.where(np.isnan(side), 0, side) for side in (pred, truth))
+            pred, truth = (_without_nan(side) for side in (pred, truth))
         if self.fill is not None:
             return self._filled(pred, truth, regions)
         if regions.whole:
@@ -79,7 +80,7 @@ class SSIM(Metric):
         known = regions.change(self._eroded) if self.erode else regions
         known = known.where(self._inside(shape)) if self.border == "crop" else known
         least = self.size**2 if self.least is None else self.least
-        given, left = (one.change(lambda weights: weights != 0).weight(shape) for one in (regions, known))
+        given, left = (one.change(lambda weights: weights != 0).weight(shape) for one in (every, known))
         enough = (left >= least) | (given == shape[1] * shape[2])
         return {"ssim": np.where(enough, known.sum(np.stack(maps)), 0.0), "n": known.weight(shape) * enough}
 
@@ -139,12 +140,23 @@ class SSIM(Metric):
         return np.where(np.stack(inside) != 0, weights, np.zeros((), weights.dtype))
 
 
+def _computable(frames: Array) -> Array:
+    """Bytes and floats as they are, other integers widened."""
+    return frames if frames.dtype == np.uint8 or frames.dtype.kind == "f" else frames.astype(np.float64)
+
+
 def _lost(pred: Array, truth: Array) -> Array | None:
     """Where either side (B, H, W[, C]) is NaN; None where none is."""
     if not any(side.dtype.kind == "f" and np.isnan(side).any() for side in (pred, truth)):
         return None
     lost = np.isnan(pred) | np.isnan(truth)
     return np.asarray(lost if lost.ndim == 3 else lost.any(axis=3))
+
+
+def _without_nan(frames: Array) -> Array:
+    """NaN replaced by the least of the frame, which leaves its range as it is."""
+    filled: Array = np.where(np.isnan(frames), np.fmin.reduce(frames, axis=(1, 2), keepdims=True), frames)
+    return filled
 
 
 def _outside_filled(frames: Array, weights: Map, one: Regions, fill: str | None) -> Array:

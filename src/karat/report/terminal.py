@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from karat.checking import Finding
+from karat.compare import Comparison
 from karat.describe import MetricPage, SuitePage
 from karat.errors import told
 from karat.metric import Score, metrics
@@ -81,8 +82,17 @@ def scores(content: Mapping[str, Any], console: Console, every: bool = False) ->
     console.print(_plain(content["signature"]), style="dim", soft_wrap=True)
 
 
-def side_by_side(runs: Mapping[str, Mapping[str, Any]], title: str, console: Console) -> None:
-    """One column a run, the best of each score in bold; each content as scores.json holds it."""
+def side_by_side(
+    runs: Mapping[str, Mapping[str, Any]],
+    title: str,
+    console: Console,
+    ranked: bool = True,
+    unfair: Collection[str] = (),
+) -> None:
+    """One column a run, where they are ranked the best of each score in bold; each content as scores.json holds it.
+
+    Scores that are `unfair` have a dagger.
+    """
     first = next(iter(runs.values()))
     declared, named = _declared(), of_keys(first["scores"])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
@@ -93,13 +103,33 @@ def side_by_side(runs: Mapping[str, Mapping[str, Any]], title: str, console: Con
     last = ""
     for key in _first(named, load(first["suite"]).headline, wide.kinds(first)):
         name, region = named[key]
-        values = [content["scores"][key]["value"] for content in runs.values()]
-        best = _best(values, declared[name].better if name in declared else None)
+        values = [content["scores"].get(key, {}).get("value") for content in runs.values()]
+        best = _best(values, declared[name].better if ranked and name in declared else None)
         whole = _whole(declared, name)
         cells = [Text(number(value, whole), style="bold green" if value == best else "") for value in values]
-        table.add_row("" if name == last else f"{name} {_arrow(declared, name)}", region, *cells)
+        table.add_row(
+            "" if name == last else f"{name} {_arrow(declared, name)}", region + " †" * (key in unfair), *cells
+        )
         last = name
     console.print(table)
+
+
+def comparison(found: Comparison, console: Console) -> None:
+    """Runs side by side, what was found of them, and how much better than a baseline they are."""
+    first = next(iter(found.runs.values()))
+    contents = {name: run.plain() for name, run in found.runs.items()}
+    title = f"{first.suite}@{first.protocol}: {len(first.samples)} samples"
+    side_by_side(contents, title, console, found.ranked, found.unfair)
+    if found.skill:
+        named = of_keys(key for of in found.skill.values() for key in of)
+        rows = _first(named, load(first.suite).headline, wide.kinds(contents[next(iter(contents))]))
+        table = [
+            (f"{named[key][0]}", named[key][1], *(number(of.get(key)) for of in found.skill.values())) for key in rows
+        ]
+        console.print("Skill: 1 - error / error of the baseline")
+        console.print(_table(("score", "region", *found.skill), table))
+    for note in found.notes:
+        console.print(_plain(f"  note: {note}"), style="cyan")
 
 
 def by(content: Mapping[str, Any], console: Console) -> None:

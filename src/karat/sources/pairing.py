@@ -50,9 +50,7 @@ def collect(value: Any, kind: str, pattern: str | None = None, known: Collection
     if isinstance(asked, RecordKind):
         return _records(value, asked)
     if isinstance(value, Mapping):
-        given = {
-            _id(key): Path(item) if isinstance(item, str | Path) else as_array(item) for key, item in value.items()
-        }
+        given = {_id(key): _source(item) for key, item in value.items()}
         return (
             given if asked.single is None else dict(_unstacked(list(given.items()), asked, asked.single, alone=False))
         )
@@ -134,6 +132,13 @@ def _unstacked(found: list[tuple[str, Any]], kind: Kind, single: int, alone: boo
         within = "" if alone else stem + "/"
         expanded += [(stem, source)] if inside is None else [(within + name, one) for name, one in inside.items()]
     return expanded
+
+
+def _source(item: Any) -> Any:
+    """A path, what says itself how it is opened, or an array."""
+    if isinstance(item, str | Path):
+        return Path(item)
+    return item if hasattr(item, "open") and hasattr(item, "digest") else as_array(item)
 
 
 def _records(value: Any, kind: RecordKind) -> dict[str, Any]:

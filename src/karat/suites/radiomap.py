@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from karat.areas import Both, Far, Uncovered, Where
+from karat.errors import UsageError
+from karat.kernels.interpolate import BASELINES
 from karat.metrics.coverage import Coverage
 from karat.metrics.field_error import NMSE, FieldError, NormalizedFieldError, PixelCounts
 from karat.metrics.mae import MAE
@@ -13,6 +17,7 @@ from karat.metrics.mse import MSE
 from karat.metrics.psnr import PSNR
 from karat.metrics.rmse import RMSE
 from karat.metrics.ssim import SSIM
+from karat.sources.baselines import Interpolated
 from karat.suite import Option, Protocol, Suite
 
 RADIO_MAP_SEER = 139.0  # dB, from -186 to -47 dBm
@@ -47,6 +52,13 @@ def _comments(scores: Mapping[str, float]) -> Iterator[str]:
             "Scores without a region count buildings, and are fair only between methods that were given the building "
             "map; rmse@free is the primary score, rmse@free_unobserved the fairest."
         )
+
+
+def _baseline(name: str, sources: Mapping[str, Any]) -> Any:
+    """A prediction that is made of the truth where it was observed."""
+    if sources.get("observed") is None:
+        raise UsageError("Baselines are made of what was observed: pass --observed.")
+    return Interpolated(sources["truth"], sources["observed"], name, BASELINES[name])
 
 
 SUITE = Suite(
@@ -102,6 +114,9 @@ SUITE = Suite(
         "coverage_density": "how densely, smoothed",
         "tx_position": "where the transmitter is",
     },
+    favours={"building_map": ("all", "building", "uncovered")},
+    baselines={name: partial(_baseline, name) for name in BASELINES},
+    baseline_inputs=("sparse_rss", "trajectory_mask"),
     options={"free": Option(("free.rule",), read=str)},
     protocols={
         "spec": Protocol("The specification's text, right at every edge."),
