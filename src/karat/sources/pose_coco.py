@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -11,15 +11,28 @@ import numpy as np
 
 from karat.errors import InputError, told
 
+from .coco_json import (
+    REAL,
+    Items,
+    check_each,
+    check_ids,
+    frames_of,
+    image_ids,
+    is_list,
+    items_of,
+    misplaced,
+    numbers_of,
+    optional,
+    real,
+    shown,
+    whole,
+)
 from .guard import refusal
 from .poses import Poses, make_poses
 from .stream import Array
 
-Items = Sequence[dict[str, Any]]
 Categories = dict[int, tuple[str, tuple[str, ...]]]
-MOST = int(np.iinfo(np.int32).max)
 VISIBILITIES = (0, 1, 2)
-REAL: frozenset[type] = frozenset({int, float})
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +76,9 @@ class Coco:
             raise _several(self.name, dict.fromkeys(np.unique(self.category).tolist(), ""))
         return make_poses(
             self.points[held],
-            _frames(self.name, self.image[held], by.images),
+            frames_of(self.name, self.image[held], by.images),
             nodes=nodes or None,
-            labelled=None if listed is None else _frames(self.name, listed, by.images),
+            labelled=None if listed is None else frames_of(self.name, listed, by.images),
             **{name: column[held] for name, column in self.rest.items()},
         )
 
@@ -82,15 +95,6 @@ class Coco:
             )
 
 
-def is_coco(document: Any) -> bool:
-    """Whether a JSON document is a COCO truth or a list of COCO detections."""
-    if isinstance(document, dict):
-        return "annotations" in document and "images" in document
-    return isinstance(document, list) and (
-        not document or (isinstance(document[0], dict) and "image_id" in document[0])
-    )
-
-
 def read_coco(name: str, document: Any) -> Coco:
     """A COCO document, checked. Annotations of one category are read; one without keypoints has all nodes missing.
 
@@ -99,27 +103,24 @@ def read_coco(name: str, document: Any) -> Coco:
     all are 0, 1 or 2.
     """
     if isinstance(document, list):
-        items = _items(name, "detections", document)
+        items = items_of(name, "detections", document)
         keypoints = _keypoints(name, "detections", items)
         v, rest = keypoints[..., 2], _rest(name, "detections", items)
         flags = np.isin(v, VISIBILITIES).all()
         seen = v > 0 if flags and (v != v.ravel()[:1]).any() else ~np.isnan(keypoints[..., 0])
         rest |= {"user": np.zeros(len(items), bool), **({} if flags else {"confidence": v})}
-        image, category = (_whole(name, "detections", key, items) for key in ("image_id", "category_id"))
+        image, category = (whole(name, "detections", key, items) for key in ("image_id", "category_id"))
         return Coco(name, None, (), None, (), image, category, _where(seen, keypoints), rest)
-    images = _items(name, "images", document["images"])
-    ids, times = np.unique(_whole(name, "images", "id", images), return_counts=True)
-    if (times > 1).any():
-        raise refusal(name, f"lists image {ids[times > 1][0]} twice", "ids of images are unique", "remove one")
+    ids = image_ids(name, items_of(name, "images", document["images"]))
     categories = _categories(name, document.get("categories", []))
-    items = _items(name, "annotations", document["annotations"])
-    _check_ids(name, items)
-    image, category = (_whole(name, "annotations", key, items) for key in ("image_id", "category_id"))
+    items = items_of(name, "annotations", document["annotations"])
+    check_ids(name, items)
+    image, category = (whole(name, "annotations", key, items) for key in ("image_id", "category_id"))
     chosen = _chosen(name, categories, items, category.tolist())
     nodes = categories[chosen][1] if chosen in categories else ()
     keypoints, rest = _keypoints(name, "annotations", items, len(nodes), chosen), _rest(name, "annotations", items)
     seen = keypoints[..., 2] > 0
-    rest["ignore"] |= (_optional(name, "annotations", "num_keypoints", items, -1) == 0) & seen.any(axis=1)
+    rest["ignore"] |= (optional(name, "annotations", "num_keypoints", items, -1) == 0) & seen.any(axis=1)
     rest["user"] = np.isnan(rest["score"])
     known = list(categories) or np.unique(category).tolist()
     points, held = _where(seen, keypoints), np.flatnonzero(category == chosen)
@@ -127,31 +128,16 @@ def read_coco(name: str, document: Any) -> Coco:
     return Coco(name, ids, known, chosen, nodes, image[held], category[held], points[held], own)
 
 
-def _frames(name: str, ids: Array, images: Array | None) -> Array:
-    """Images as frames: by id, or by rank among all images where one of these is no number that a frame can have."""
-    among = ids if images is None else images
-    if not len(among) or (among.min() >= 0 and among.max() <= MOST):
-        return ids
-    if images is None:
-        raise refusal(
-            name,
-            f"has ids of images up to {ids.max()}",
-            f"without a truth that lists the images, ids are frames, from 0 to {MOST}",
-            "give the COCO truth with it",
-        )
-    return np.searchsorted(images, ids)
-
-
 def _categories(name: str, given: Any) -> Categories:
     """What categories are called, and what their keypoints are."""
-    items = _items(name, "categories", given)
+    items = items_of(name, "categories", given)
     categories: Categories = {}
-    for place, number in enumerate(_whole(name, "categories", "id", items).tolist()):
+    for place, number in enumerate(whole(name, "categories", "id", items).tolist()):
         if number in categories:
             raise refusal(name, f"lists category {number} twice", "ids of categories are unique", "renumber one")
         names = items[place].get("keypoints", [])
         if not isinstance(names, list) or set(map(type, names)) - {str}:
-            raise _misplaced(name, "categories", "keypoints", place, _shown(names), "a list of names")
+            raise misplaced(name, "categories", "keypoints", place, shown(names), "a list of names")
         categories[number] = str(items[place].get("name", "")), tuple(names)
     return categories
 
@@ -160,7 +146,7 @@ def _chosen(name: str, categories: Categories, items: Items, numbers: list[int])
     """The one category with keypoints: that declares some where any does, or that has annotations with some."""
     for place, number in enumerate(numbers if categories else ()):
         if number not in categories:
-            raise _misplaced(name, "annotations", "category_id", place, str(number), "one of its categories")
+            raise misplaced(name, "annotations", "category_id", place, str(number), "one of its categories")
     declared = [number for number, (_, nodes) in categories.items() if nodes]
     used = {number for number, item in zip(numbers, items, strict=True) if item.get("keypoints")}
     found = sorted(used.intersection(declared) if declared else used) or declared
@@ -189,15 +175,15 @@ def _where(seen: Array, keypoints: Array) -> Array:
 def _rest(name: str, where: str, items: Items) -> dict[str, Array]:
     """What is known of instances besides their keypoints."""
     boxes = [item.get("bbox") for item in items]
-    _check_each(name, where, "bbox", boxes, lambda box: box is None or _is_list(box, 4), "x, y, width, height")
+    check_each(name, where, "bbox", boxes, lambda box: box is None or is_list(box, 4), "x, y, width, height")
     flat = list(chain.from_iterable([None] * 4 if box is None else box for box in boxes))
     return {
-        "score": _real(name, where, "score", [item.get("score") for item in items]),
-        "area": _real(name, where, "area", [item.get("area") for item in items]),
-        "box": _real(name, where, "bbox", flat, 4).reshape(-1, 4),
-        "track": _optional(name, where, "track_id", items, -1),
-        "crowd": _optional(name, where, "iscrowd", items, 0) != 0,
-        "ignore": _optional(name, where, "ignore", items, 0) != 0,
+        "score": real(name, where, "score", [item.get("score") for item in items]),
+        "area": real(name, where, "area", [item.get("area") for item in items]),
+        "box": real(name, where, "bbox", flat, 4).reshape(-1, 4),
+        "track": optional(name, where, "track_id", items, -1),
+        "crowd": optional(name, where, "iscrowd", items, 0) != 0,
+        "ignore": optional(name, where, "ignore", items, 0) != 0,
     }
 
 
@@ -209,89 +195,17 @@ def _keypoints(name: str, where: str, items: Items, nodes: int = 0, category: in
     ]
     lists = [one for one in given if one is not None]
     size = 3 * nodes or (len(lists[0]) // 3 * 3 if lists and isinstance(lists[0], list) else 3)
-    _check_each(
+    check_each(
         name,
         where,
         "keypoints",
         given,
-        lambda one: one is None or _is_list(one, size),
+        lambda one: one is None or is_list(one, size),
         f"a list of {size} numbers, x, y and v of each node,",
     )
     flat = list(chain.from_iterable(lists))
     keypoints = np.full((len(given), size // 3, 3), (np.nan, np.nan, 0.0))
     present = np.array([one is not None for one in given], bool)
-    numbers = _numbers(name, where, "keypoints", flat, REAL, np.float64, size)
+    numbers = numbers_of(name, where, "keypoints", flat, REAL, np.float64, size)
     keypoints[present] = numbers.reshape(-1, size // 3, 3)
     return keypoints
-
-
-def _is_list(value: Any, size: int) -> bool:
-    return isinstance(value, list) and len(value) == size
-
-
-def _check_ids(name: str, items: Items) -> None:
-    """Ids of annotations are unique where there are any."""
-    ids = [one for item in items if (one := item.get("id")) is not None]
-    if set(map(type, ids)) - {int, str}:
-        raise refusal(name, "has an annotation whose id is neither a number nor text", "one was expected", "correct it")
-    if len(set(ids)) < len(ids):
-        met: set[Any] = set()
-        twice = next(one for one in ids if one in met or met.add(one))  # type: ignore[func-returns-value]
-        raise refusal(name, f"has two annotations of id {_shown(twice)}", "ids are unique", "renumber them")
-
-
-def _items(name: str, where: str, given: Any) -> Items:
-    """A list of objects."""
-    if not isinstance(given, list) or set(map(type, given)) - {dict}:
-        raise refusal(name, f"has {where} that are no list of objects", "COCO has one", "correct it")
-    return given
-
-
-def _whole(name: str, where: str, key: str, items: Items) -> Array:
-    """A whole number of every item."""
-    return _numbers(name, where, key, [item.get(key) for item in items], frozenset({int}), np.int64)
-
-
-def _optional(name: str, where: str, key: str, items: Items, filling: int) -> Array:
-    """A whole number, a truth value or nothing of every item."""
-    given = [filling if (one := item.get(key)) is None else one for item in items]
-    return _numbers(name, where, key, given, frozenset({int, bool}), np.int64)
-
-
-def _real(name: str, where: str, key: str, given: list[Any], each: int = 1) -> Array:
-    """A number or nothing, NaN, of every item; `each` of them belong to one."""
-    return _numbers(name, where, key, given, REAL | {type(None)}, np.float64, each)
-
-
-def _numbers(
-    name: str, where: str, key: str, given: list[Any], types: frozenset[type], dtype: Any, each: int = 1
-) -> Array:
-    if not types.issuperset(map(type, given)):
-        place = next(i for i, one in enumerate(given) if type(one) not in types)
-        raise _misplaced(name, where, key, place // each, _shown(given[place]))
-    try:
-        numbers = np.array(given, dtype)
-        beyond = np.flatnonzero(np.isinf(numbers)).tolist()
-    except OverflowError:
-        most = np.iinfo(dtype).max if dtype is np.int64 else int(np.finfo(dtype).max)
-        beyond = [i for i, one in enumerate(given) if isinstance(one, int) and abs(one) > most]
-    if beyond:
-        raise _misplaced(name, where, key, beyond[0] // each, "a number beyond 64 bits")
-    return numbers
-
-
-def _check_each(name: str, where: str, key: str, given: list[Any], fits: Callable[[Any], bool], expected: str) -> None:
-    for place, one in enumerate(given):
-        if not fits(one):
-            raise _misplaced(name, where, key, place, _shown(one), expected)
-
-
-def _misplaced(name: str, where: str, key: str, place: int, found: str, expected: str = "a number") -> InputError:
-    return refusal(name, f"has {found} as {key} of {where}[{place}]", f"{expected} was expected", "correct it")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list | dict):
-        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)} entries"
-    text = repr(value)
-    return "nothing" if value is None else text if len(text) < 60 else text[:60] + "..."

@@ -12,8 +12,9 @@ from weakref import WeakKeyDictionary
 
 from karat.errors import InputError, told
 
+from .coco_json import is_coco
 from .guard import MIB, guarded, read_bounded, refusal
-from .pose_coco import Coco, is_coco, read_coco
+from .pose_coco import Coco, read_coco
 from .pose_csv import read_csv
 from .pose_findings import find
 from .pose_hdf5 import read_hdf5
