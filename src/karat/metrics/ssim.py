@@ -20,7 +20,7 @@ class SSIM(Metric):
     """Structural similarity: the mean over pixels of luminance x contrast x structure,
     (2 mx my + C1)(2 sxy + C2) / ((mx^2 + my^2 + C1)(sx^2 + sy^2 + C2)), C1 = (K1 L)^2, C2 = (K2 L)^2.
 
-    pred, truth: frames (B, H, W, 3) or (B, H, W), bytes or floats within `data_range` L (255, a declared range, or
+    pred, truth: frames (B, H, W, 3) or (B, H, W), numbers within `data_range` L (255, a declared range, or
     "truth": max - min of each true frame; "truth_or_1": 1 where that is 0). Per channel, mean over channels, then over
     the map: all of it, or without the border of half a window. In a region: the mean of the whole frame's map over the
     region (eroded by `erode` pixels), undefined where that has fewer than `least` pixels (None: as many as the window).
