@@ -7,7 +7,8 @@ several disjoint regions at once). Pixels of weight 0 are never read, so 0 x NaN
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class Regions:
 
     maps: Mapping[str, Map]
     valid: NDArray[np.bool_] | None = None
+    _parts: dict[int, list[_Part]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ class Regions:
     def sum(self, values: Array) -> Array:
         """Weighted sums of `values` (B, H, W) by frame and region: (B, regions), int64 for integers, else float64."""
         rows = [
-            np.concatenate([_sum(values[frame], weights, valid) for weights, valid in self._of_frame(frame)])
+            np.concatenate([_sum(values[frame], part) for part in self._of_frame(frame)])
             for frame in range(len(values))
         ]
         return np.stack(rows) if rows else np.zeros((0, len(self)), _dtype(values.dtype))
@@ -129,7 +131,7 @@ class Regions:
         """Sums of products of how k `values` (B, H, W) deviate from their weighted means in each frame and region:
         (B, regions, k, k), exactly 0 for what is constant there."""
         found = [
-            [_scatter([one[frame] for one in values], weights, keep) for weights, keep in self._each_of_frame(frame)]
+            [_scatter([one[frame] for one in values], part) for part in self._each_of_frame(frame)]
             for frame in range(len(values[0]))
         ]
         return np.array(found, np.float64).reshape(len(found), len(self), len(values), len(values))
@@ -137,7 +139,7 @@ class Regions:
     def count(self, labels: Array, bins: int) -> Array:
         """Summed weights of the pixels of each label 0..bins-1 by frame and region: (B, regions, bins)."""
         counts = [
-            np.concatenate([_count(labels[frame], bins, weights, valid) for weights, valid in self._of_frame(frame)])
+            np.concatenate([_count(labels[frame], bins, part) for part in self._of_frame(frame)])
             for frame in range(len(labels))
         ]
         weighed = any(map(_weighs, self.maps.values()))
@@ -145,7 +147,7 @@ class Regions:
 
     def select(self, values: Array) -> list[list[Array]]:
         """The pixels of every frame and region, flat: `[frame][region]`; weights only say in or out."""
-        return [[_taken(values[frame], keep) for _, keep in self._each_of_frame(frame)] for frame in range(len(values))]
+        return [[part.take(values[frame]) for part in self._each_of_frame(frame)] for frame in range(len(values))]
 
     def quantile(self, values: Array, q: float) -> Array:
         """The q-quantile of every frame and region, NaN where a region is empty: (B, regions)."""
@@ -158,22 +160,64 @@ class Regions:
         counts = [[np.histogram(part, edges)[0] for part in frame] for frame in self.select(values)]
         return np.array(counts, np.int64).reshape(len(values), len(self), len(edges) - 1)
 
-    def _of_frame(self, frame: int) -> Iterator[tuple[Map, Array | None]]:
-        valid = None if self.valid is None else self.valid[frame]
-        for weights in self.maps.values():
-            if isinstance(weights, Labels):
-                yield replace(weights, map=weights.map[frame]), valid
-            else:
-                yield None if weights is None else weights[frame], valid
+    def _of_frame(self, frame: int) -> list[_Part]:
+        """Every map of a frame; what pixels it takes is found once for all sums."""
+        if frame not in self._parts:
+            valid = None if self.valid is None else self.valid[frame]
+            self._parts[frame] = [_Part(_frame_of(weights, frame), valid) for weights in self.maps.values()]
+        return self._parts[frame]
 
-    def _each_of_frame(self, frame: int) -> Iterator[tuple[Array | None, Array | None]]:
-        """Every region's weights, where it has any, and the pixels that it keeps."""
-        for weights, valid in self._of_frame(frame):
-            if isinstance(weights, Labels):
-                for label in range(len(weights.names)):
-                    yield None, _kept(weights.map == label, valid)
+    def _each_of_frame(self, frame: int) -> Iterator[_Part]:
+        """Every region by itself."""
+        for part in self._of_frame(frame):
+            if isinstance(part.weights, Labels):
+                for label in range(len(part.weights.names)):
+                    yield _Part(part.weights.map == label, part.valid)
             else:
-                yield (weights if _weighs(weights) else None), _kept(weights, valid)
+                yield part
+
+
+@dataclass
+class _Part:
+    """A map of one frame, and the pixels that it takes."""
+
+    weights: Map
+    valid: Array | None
+
+    @cached_property
+    def keep(self) -> Array | None:
+        """Which pixels those are; None where all are."""
+        weights = self.weights.map >= 0 if isinstance(self.weights, Labels) else self.weights
+        inside = None if weights is None else weights != 0
+        return inside if self.valid is None else self.valid if inside is None else inside & self.valid
+
+    @cached_property
+    def places(self) -> Array | None:
+        """Where those are: places are taken in a fraction of the time of a boolean index."""
+        return None if self.keep is None else np.flatnonzero(self.keep)
+
+    @cached_property
+    def labels(self) -> Array:
+        """Of each, where the map is one of labels."""
+        assert isinstance(self.weights, Labels)
+        return self.take(self.weights.map)
+
+    @cached_property
+    def amounts(self) -> Array | None:
+        """How much each counts; None where all count alike."""
+        if self.weights is None or isinstance(self.weights, Labels) or not _weighs(self.weights):
+            return None
+        return self.take(self.weights).astype(np.float64)
+
+    def take(self, values: Array) -> Array:
+        """The pixels of values (H, W), in order."""
+        return values.ravel() if self.places is None else values.ravel().take(self.places)
+
+
+def _frame_of(weights: Map, frame: int) -> Map:
+    if isinstance(weights, Labels):
+        return replace(weights, map=weights.map[frame])
+    return None if weights is None else weights[frame]
 
 
 def region_names(masks: Mapping[str, Map]) -> tuple[str, ...]:
@@ -217,68 +261,48 @@ def _dtype(dtype: np.dtype[Any]) -> type[np.int64] | type[np.float64]:
     return np.float64 if np.issubdtype(dtype, np.floating) else np.int64
 
 
-def _sum(values: Array, weights: Map, valid: Array | None) -> Array:
+def _sum(values: Array, part: _Part) -> Array:
     """The one place that adds pixels: a frame's weighted sum in one region (or one per label), in pixel order."""
     dtype = _dtype(values.dtype)
-    if isinstance(weights, Labels):
-        labels, kept = _labelled(values, weights, valid)
+    if isinstance(part.weights, Labels):
+        kept, names = part.take(values), len(part.weights.names)
         if dtype is np.int64 and kept.dtype != bool:  # bincount adds in float64, exact below 2^53
-            return np.bincount(labels, kept, len(weights.names)).astype(np.int64)
-        sums = np.bincount(labels, None if kept.dtype == bool and kept.all() else kept, len(weights.names))
+            return np.bincount(part.labels, kept, names).astype(np.int64)
+        sums = np.bincount(part.labels, None if kept.dtype == bool and kept.all() else kept, names)
         return sums.astype(dtype)
-    keep = _kept(weights, valid)
-    if weights is None or weights.dtype == bool:
-        if values.dtype == bool:
-            return np.array([np.count_nonzero(values if keep is None else values & keep)], np.int64)
-        return np.array([(values if keep is None else _taken(values, keep)).sum(dtype=dtype)], dtype)
-    return np.array([(_taken(values, keep) * _taken(weights, keep).astype(np.float64)).sum()], np.float64)
+    if part.amounts is not None:
+        return np.array([(part.take(values) * part.amounts).sum()], np.float64)
+    if values.dtype == bool:
+        return np.array([np.count_nonzero(values if part.keep is None else values & part.keep)], np.int64)
+    return np.array([(values if part.keep is None else part.take(values)).sum(dtype=dtype)], dtype)
 
 
-def _count(labels: Array, bins: int, weights: Map, valid: Array | None) -> Array:
+def _count(labels: Array, bins: int, part: _Part) -> Array:
     """A frame's summed weights of each label in one region (or in one per label of the region): (regions, bins)."""
-    if isinstance(weights, Labels):
-        names = len(weights.names)
-        region, own = _labelled(labels, weights, valid)
-        return np.bincount(region.astype(np.intp) * bins + own, None, names * bins).reshape(names, bins)
-    keep = _kept(weights, valid)
-    amounts = _taken(weights, keep).astype(np.float64) if weights is not None and _weighs(weights) else None
-    return np.bincount(_taken(labels, keep), amounts, bins)[None]
+    own = part.take(labels)
+    if isinstance(part.weights, Labels):
+        names = len(part.weights.names)
+        return np.bincount(part.labels.astype(np.intp) * bins + own, None, names * bins).reshape(names, bins)
+    return np.bincount(own, part.amounts, bins)[None]
 
 
-def _scatter(values: Sequence[Array], weights: Array | None, keep: Array | None) -> Array:
+def _scatter(values: Sequence[Array], part: _Part) -> Array:
     """A frame's sums of products of deviations in one region."""
-    parts = [_taken(one, keep).astype(np.float64) for one in values]
+    parts = [part.take(one).astype(np.float64) for one in values]
     products = np.zeros((len(parts), len(parts)))
     if not parts[0].size:
         return products
-    amounts = 1.0 if weights is None else _taken(weights, keep).astype(np.float64)
+    amounts = 1.0 if part.amounts is None else part.amounts
     total = np.broadcast_to(amounts, parts[0].shape).sum()
     with np.errstate(invalid="ignore", over="ignore"):  # of infinities nothing is left
-        centred = [part - part[0] for part in parts]  # of what is constant nothing is left to round
-        centred = [part - (amounts * part).sum() / total for part in centred]
+        centred = [one - one[0] for one in parts]  # of what is constant nothing is left to round
+        centred = [one - (amounts * one).sum() / total for one in centred]
         for i, one in enumerate(centred):
             for j, other in enumerate(centred[: i + 1]):
                 products[i, j] = products[j, i] = (amounts * one * other).sum()
     return products
 
 
-def _labelled(values: Array, labels: Labels, valid: Array | None) -> tuple[Array, Array]:
-    """The labels and the values of the pixels that belong to a region."""
-    named = labels.map >= 0 if valid is None else (labels.map >= 0) & valid
-    return _taken(labels.map, named), _taken(values, named)
-
-
-def _kept(weights: Array | None, valid: Array | None) -> Array | None:
-    """Which pixels are in a region; None where all are."""
-    inside = None if weights is None else weights != 0
-    return inside if valid is None else valid if inside is None else inside & valid
-
-
 def _weighs(weights: Map) -> bool:
     """Whether pixels count differently."""
     return isinstance(weights, np.ndarray) and weights.dtype != bool
-
-
-def _taken(values: Array, keep: Array | None) -> Array:
-    """The pixels that are kept, in order: places are taken in a fraction of the time of a boolean index."""
-    return values.ravel() if keep is None else values.ravel().take(np.flatnonzero(keep))

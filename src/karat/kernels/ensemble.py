@@ -17,8 +17,8 @@ class SampleMean:
     """The mean of the samples of each map."""
 
     def __call__(self, samples: Array) -> Array:
-        mean: Array = samples.mean(axis=1, dtype=np.float64)
-        return mean
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(samples.mean(axis=1, dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class SampleDeviation:
     def __call__(self, samples: Array) -> Array:
         if samples.shape[1] <= self.ddof:
             return np.full((len(samples), *samples.shape[2:]), np.nan)
-        deviation: Array = samples.std(axis=1, dtype=np.float64, ddof=self.ddof)
-        return deviation
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(samples.std(axis=1, dtype=np.float64, ddof=self.ddof))
 
 
 def rising(maps: list[Array]) -> list[Array]:
-    """The values of every pixel in rising order, as maps: Batcher's exchanges of whole maps take a fraction of the time of
-    sorting pixel by pixel.
+    """The values of every pixel in rising order, as maps: Batcher's exchanges of whole maps take a fraction of the time
+    of sorting pixel by pixel.
 
     Knuth, The Art of Computer Programming 3, 5.2.2, Algorithm M.
     """

@@ -31,13 +31,13 @@ def within(z: float) -> float:
     return math.erf(z / math.sqrt(2))
 
 
-def crps(z: Array, below: Array, deviation: Array) -> Array:
-    """Continuous ranked probability score, deviation (z (2 P - 1) + 2 p - 1 / sqrt(pi)) with P = `below` and density p.
+def crps(gap: Array, deviation: Array, z: Array, below: Array) -> Array:
+    """Continuous ranked probability score, gap (2 P - 1) + deviation (2 p - 1 / sqrt(pi)): P = `below`, p the density.
 
     Gneiting et al. 2005, doi:10.1175/MWR2904.1.
     """
-    density = np.exp(-0.5 * z * z) * (2 / math.sqrt(2 * math.pi))
-    score: Array = deviation * (z * (2 * below - 1) + density - 1 / math.sqrt(math.pi))
+    density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    score: Array = gap * (2 * below - 1) + deviation * (2 * density - 1 / math.sqrt(math.pi))
     return score
 
 

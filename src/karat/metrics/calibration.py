@@ -20,8 +20,8 @@ GRID = (0.3, 0.6, 0.9, 1.2, 1.5, 1.8, 2.1, 2.4, 2.7, 3.0)
 class StandardizedError(Statistic):
     """How many pixels have z = |pred - truth| / (pred_std + offset) within each value of `grid`, and within 1 and 2.
 
-    Pixels that are NaN in a field, or whose standard deviation is not above 0, are undefined: left out and counted
-    (`undefined="miss"`: nothing is left out and NaN is not within, as published code has it).
+    Pixels that are NaN in a field, or whose standard deviation is infinite or not above 0, are undefined: left out and
+    counted (`undefined="miss"`: nothing is left out and NaN is not within, as published code has it).
     """
 
     grid: tuple[float, ...] = GRID
@@ -44,7 +44,7 @@ class StandardizedError(Statistic):
 
     def measure(self, pred: Array, truth: Array, pred_std: Array, regions: Regions) -> Columns:
         gap, deviation = np.abs(difference(pred, truth)), pred_std.astype(np.float64)
-        lost, flat = np.isnan(gap) | np.isnan(deviation), deviation <= 0
+        lost, flat = np.isnan(gap) | ~np.isfinite(deviation), deviation <= 0
         out = lost | flat
         known = regions if self.undefined == "miss" or not out.any() else regions.where(~out)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # also of pixels that are in no region
@@ -63,10 +63,10 @@ class StandardizedError(Statistic):
 @dataclass(frozen=True)
 class Calibration(Metric):
     """Calibration of a predicted standard deviation by how many errors lie within z of them: the shares within 1 and 2,
-    that a normal distribution has 0.68 and 0.95 of, and the mean over a grid of z of |share - P(|Z| <= z)|.
+    which are 0.68 and 0.95 of a normal distribution, and the mean over a grid of z of |share - P(|Z| <= z)|.
 
-    pred, truth, pred_std: fields (B, H, W). The error is uniform in z, not in probability: `mace` is the other. It is at
-    most 0.78 where every error is too large, and 0.22 where every one is too small. fraction_within@z is the curve.
+    pred, truth, pred_std: fields (B, H, W). The error is uniform in z, as published; `mace` is uniform in probability.
+    It is 0.78 where no error is within and 0.22 where all are, on the usual grid. fraction_within@z is the curve.
     """
 
     of: StandardizedError = StandardizedError()

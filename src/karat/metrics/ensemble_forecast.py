@@ -23,8 +23,10 @@ class EnsembleForecast(Statistic):
     of_fields: ClassVar = True
 
     def inputs(self) -> dict[str, Derived]:
-        made = {"mean": SampleMean(), "deviation": SampleDeviation(1)}
-        return {name: Derived("pred_samples", by) for name, by in made.items()}
+        return {
+            "mean": Derived("pred_samples", SampleMean()),
+            "deviation": Derived("pred_samples", SampleDeviation(ddof=1)),
+        }
 
     def measure(self, pred_samples: Array, truth: Array, mean: Array, deviation: Array, regions: Regions) -> Columns:
         lost = np.isnan(mean) | np.isnan(truth)
@@ -40,6 +42,7 @@ class EnsembleForecast(Statistic):
                 "inflated": known.sum(variance * ((count + 1) / count)),
                 "squares": known.sum(gap * gap),
                 "n": known.weight(truth.shape),
+                "members": known.weight(truth.shape) * count,
                 "lost": regions.sum(lost),
             }
 
@@ -94,7 +97,7 @@ class EnsembleSpread(Metric):
 
 @dataclass(frozen=True)
 class EnsembleCounts(Metric):
-    """How many pixels of a region are judged by their samples, and how many are NaN and left out.
+    """How many pixels of a region are judged by their samples, by how many of these, and how many are NaN and left out.
 
     pred_samples: (B, N, H, W); truth: fields (B, H, W).
     """
@@ -104,12 +107,14 @@ class EnsembleCounts(Metric):
 
     scores: ClassVar = {
         "n_sampled_pixels": Score(None, (0, np.inf), about="pixels with samples", whole=True),
+        "n_members": Score(None, (0, np.inf), about="samples of a map, on average", whole=True),
         "n_sampled_nan_pixels": Score(None, (0, np.inf), 0, "pixels that are NaN in a sample or the truth", whole=True),
     }
     exempt: ClassVar = {
-        **{f"undefined:{name}": "a count of nothing is zero" for name in scores},
-        **{f"empty_region:{name}": "a count of nothing is zero" for name in scores},
+        f"{law}:{name}": "a count of nothing is zero"
+        for law in ("undefined", "empty_region")
+        for name in ("n_sampled_pixels", "n_sampled_nan_pixels")
     }
 
     def score(self, s: Sums) -> dict[str, Array]:
-        return {"n_sampled_pixels": s.n, "n_sampled_nan_pixels": s.lost}
+        return {"n_sampled_pixels": s.n, "n_members": ratio(s.members, s.n), "n_sampled_nan_pixels": s.lost}

@@ -16,11 +16,11 @@ from karat.region import Regions
 
 @dataclass(frozen=True)
 class IntervalScore(Metric):
-    """The central interval of probability `level` of the normal distribution that is predicted: how many pixels it holds,
-    how wide it is, and the Winkler score, width + 2 / (1 - level) times how far outside of it the truth lies.
+    """The central interval of probability `level` of the normal distribution that is predicted: the share of pixels
+    that it holds, its width, and the Winkler score, width + 2 / (1 - level) times how far outside of it the truth is.
 
-    pred, truth, pred_std: fields (B, H, W). Pixels that are NaN in a field, or whose standard deviation is not above 0,
-    are undefined and left out.
+    pred, truth, pred_std: fields (B, H, W). Pixels that are NaN in a field, or whose standard deviation is infinite or
+    not above 0, are undefined and left out.
     Winkler 1972, doi:10.1080/01621459.1972.10481224.
     """
 
@@ -41,7 +41,7 @@ class IntervalScore(Metric):
 
     def measure(self, pred: Array, truth: Array, pred_std: Array, regions: Regions) -> Columns:
         gap, deviation = np.abs(difference(pred, truth)), pred_std.astype(np.float64)
-        valid = (deviation > 0) & ~np.isnan(gap)
+        valid = (deviation > 0) & np.isfinite(deviation) & ~np.isnan(gap)
         known = regions if valid.all() else regions.where(valid)
         with np.errstate(invalid="ignore"):
             half = quantile((1 + self.level) / 2) * deviation

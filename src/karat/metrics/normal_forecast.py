@@ -16,12 +16,12 @@ from karat.region import Regions
 
 @dataclass(frozen=True)
 class NormalForecast(Statistic):
-    """What normal distributions of mean pred and standard deviation pred_std say of the truth: summed CRPS, negative log
-    likelihoods, variances, squared errors, and u = P(less than the truth) with its squares; how many u lie in each of
-    `bins` equal parts of 0..1, and in each of the parts that `levels` probabilities 0..1 cut it into at both sides of
-    the middle, of which some are the middle itself.
+    """What normal distributions of mean pred and standard deviation pred_std say of the truth: summed CRPS, negative
+    log likelihoods, variances, squared errors, and u = P(less than the truth) with its squares. How many u lie in each
+    of `bins` equal parts of 0..1, and in each of the 2 (`levels` - 1) parts that the ends of the central intervals of
+    `levels` probabilities cut it into; of these, how many truths are the mean itself.
 
-    Pixels that are NaN in a field, or whose standard deviation is not above 0, are undefined and left out.
+    Pixels that are NaN in a field, or whose standard deviation is infinite or not above 0, are undefined and left out.
     """
 
     bins: int = 10
@@ -36,14 +36,15 @@ class NormalForecast(Statistic):
 
     def measure(self, pred: Array, truth: Array, pred_std: Array, regions: Regions) -> Columns:
         gap, deviation = difference(truth, pred).astype(np.float64), pred_std.astype(np.float64)
-        valid = (deviation > 0) & ~np.isnan(gap)
-        known = regions if valid.all() else regions.where(valid)
-        gap, deviation = np.where(valid, gap, 0.0), np.where(valid, deviation, 1.0)  # never read
+        valid, known = (deviation > 0) & np.isfinite(deviation) & ~np.isnan(gap), regions
+        if not valid.all():
+            known = regions.where(valid)
+            gap, deviation = np.where(valid, gap, 0.0), np.where(valid, deviation, 1.0)  # never read
         with np.errstate(over="ignore", invalid="ignore"):
             z = gap / deviation
             u = probability(z)
             return {
-                "crps": known.sum(crps(z, u, deviation)),
+                "crps": known.sum(crps(gap, deviation, z, u)),
                 "nll": known.sum(negative_log_likelihood(z, deviation)),
                 "variance": known.sum(deviation * deviation),
                 "squares": known.sum(gap * gap),
@@ -57,8 +58,8 @@ class NormalForecast(Statistic):
 
 
 def _part(u: Array, parts: int) -> Array:
-    """The place of 0..1 among equal parts, the last of them closed."""
-    place: Array = np.minimum(u * parts, parts - 1).astype(np.intp)
+    """Which of equal parts of 0..1 it is in; a part holds its upper end, the first one 0 as well."""
+    place: Array = np.maximum(np.ceil(u * parts) - 1, 0).astype(np.intp)
     return place
 
 

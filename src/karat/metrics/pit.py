@@ -16,11 +16,12 @@ UNCALIBRATED = "the truth itself with a deviation above 0 is not calibrated"
 @dataclass(frozen=True)
 class PIT(Metric):
     """The probability integral transform u = P(less than the truth), which is uniform if the predicted normal
-    distributions are calibrated: its histogram, mean and variance. Peaks at both ends mean that they are too narrow, one
-    in the middle too wide, a slope a bias.
+    distributions are calibrated: its histogram, mean and variance. Peaks at both ends mean that they are too narrow,
+    one in the middle too wide, a slope a bias.
 
     pred, truth, pred_std: fields (B, H, W). pit_hist is how far the histogram is from flat: half of the summed
-    |share - 1 / bins|, the share of pixels in the wrong bin; pit_hist@u are the shares.
+    |share - 1 / bins|, the share of pixels in the wrong bin. pit_hist@u are the shares, and reliability@p their sums,
+    the share of pixels not above the predicted quantile of p.
     Dawid 1984, doi:10.2307/2981683.
     """
 
@@ -32,28 +33,32 @@ class PIT(Metric):
         "pit_mean": Score(None, (0, 1), 0.5, "1/2 is unbiased"),
         "pit_var": Score(None, (0, 0.25), 0, "1/12 is calibrated, more is too narrow, less too wide"),
     }
-    parts: ClassVar = {"u": "share of pixels in each bin (pit_hist)"}
+    parts: ClassVar = {
+        "u": "share of pixels in each bin (pit_hist)",
+        "p": "share of pixels not above the quantile of p (reliability)",
+    }
+    aliases: ClassVar = ("pit_histogram", "reliability")
     exempt: ClassVar = {"direction:pit_hist": UNCALIBRATED}
 
     def score(self, s: Sums) -> dict[str, Array]:
-        shares, bins = ratio(s.u_bins, s.n[..., None]), self.of.bins
-        mean = ratio(s.u, s.n)
+        shares, below = (ratio(counts, s.n[..., None]) for counts in (s.u_bins, s.u_bins.cumsum(axis=-1)))
+        mean, bins = ratio(s.u, s.n), self.of.bins
         return {
             "pit_hist": np.abs(shares - 1 / bins).sum(axis=-1) / 2,
             "pit_mean": mean,
             "pit_var": np.maximum(ratio(s.u_squares, s.n) - mean * mean, 0.0),
             **{f"pit_hist@u:{k / bins:g}-{(k + 1) / bins:g}": shares[..., k] for k in range(bins)},
+            **{f"reliability@p:{k / bins:g}": below[..., k - 1] for k in range(1, bins)},
         }
 
 
 @dataclass(frozen=True)
 class MACE(Metric):
-    """Calibration at `levels` probabilities from 0 to 1, uniform in probability: mean (and root mean squared) |share - p|
-    of the pixels whose truth lies within the central interval of probability p, or (`_quantile`) below the quantile of
-    p; and the area between the interval's curve and the diagonal.
+    """Calibration at `levels` probabilities p from 0 to 1: the mean, and root mean squared, |share - p| of the pixels
+    whose truth lies within the central interval of probability p, or (`_quantile`) not above the quantile of p; and the
+    area between the interval's curve and the diagonal. Intervals forgive a bias that quantiles show.
 
-    pred, truth, pred_std: fields (B, H, W). Intervals forgive a bias that quantiles show. The curve itself, coarser:
-    mace@p, shares within the interval.
+    pred, truth, pred_std: fields (B, H, W).
     Kuleshov et al. 2018, arXiv:1807.00263; Chung et al. 2021, arXiv:2109.10254.
     """
 

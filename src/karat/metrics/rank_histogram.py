@@ -18,11 +18,11 @@ class RankHistogram(Metric):
     """The rank of the truth among N samples, each of the N + 1 as frequent as any other if the truth could be one of
     them. Full outer ranks mean that the samples are too close together, full inner ones too far apart, a slope a bias.
 
-    pred_samples: (B, N, H, W); truth: fields (B, H, W). A truth that is equal to samples is shared evenly by the ranks it
-    may have. Ranks are laid on `bins` equal parts, so that maps with different numbers of samples add: N + 1 bins
-    are the ranks themselves. rank_hist is how far the histogram is from flat: half of the summed |share - 1 / bins|,
-    the share of pixels in the wrong bin; rank_hist@rank are the shares. Pixels that are NaN in any sample or in the truth
-    are left out.
+    pred_samples: (B, N, H, W); truth: fields (B, H, W). A truth that is equal to samples is shared evenly by the ranks
+    that it may have. Ranks are laid on `bins` equal parts, so that maps with different numbers of samples add: N + 1
+    bins are the ranks themselves. rank_hist is how far the histogram is from flat: half of the summed
+    |share - 1 / bins|, the share of pixels in the wrong bin; rank_hist@rank are the shares. Pixels that are NaN in any
+    sample or in the truth are left out.
     Hamill 2001, doi:10.1175/1520-0493(2001)129<0550:IORHFV>2.0.CO;2.
     """
 
@@ -44,15 +44,14 @@ class RankHistogram(Metric):
         known = regions.where(~lost) if lost.any() else regions
         less, equal = ranks(pred_samples, truth)
         hist = np.zeros((len(truth), len(regions), self.bins))
-        for ties in np.unique(equal):
-            part = known if not equal.any() else known.where(equal == ties)
+        for ties in np.flatnonzero(np.bincount(equal.ravel())):
+            part = known.where(equal == ties) if equal.any() else known
             count = part.count(less, pred_samples.shape[1] + 1)
             hist += (count[..., None] * self._shares(pred_samples.shape[1] + 1, int(ties))).sum(axis=2)
         return {"hist": hist, "n": known.weight(truth.shape)}
 
     def _shares(self, ranks: int, ties: int) -> Array:
-        """How much of each bin's width a rank and the `ties` after it cover, (ranks, bins): overlaps in whole numbers, as
-        1 / (ranks bins)."""
+        """Which part of each rank and the `ties` after it lies in each bin, (ranks, bins): overlaps are integers."""
         low, start = np.arange(ranks)[:, None] * self.bins, np.arange(self.bins) * ranks
         high, stop = low + (ties + 1) * self.bins, start + ranks
         overlap: Array = np.clip(np.minimum(high, stop) - np.maximum(low, start), 0, None)

@@ -16,8 +16,8 @@ UNIT = "in the unit of the field"
 
 @dataclass(frozen=True)
 class SampleDiversity(Metric):
-    """Over the pixels of a region: mean, median, largest and 90th percentile of the standard deviation (ddof 0) of their
-    samples, and the mean of largest less smallest sample.
+    """Over the pixels of a region: mean, median, maximum and 90th percentile of the standard deviation (ddof 0) of
+    their samples, and the mean of the largest sample less the smallest.
 
     pred_samples: (B, N, H, W). Pixels that are NaN in any sample are left out; percentiles do not weigh pixels.
     """
@@ -34,7 +34,7 @@ class SampleDiversity(Metric):
     }
 
     def inputs(self) -> dict[str, Derived]:
-        return {"deviation": Derived("pred_samples", SampleDeviation(0))}
+        return {"deviation": Derived("pred_samples", SampleDeviation(ddof=0))}
 
     def measure(self, pred_samples: Array, deviation: Array, regions: Regions) -> Columns:
         lost = np.isnan(deviation)
