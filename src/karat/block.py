@@ -38,6 +38,7 @@ class Block:
     cache: FrameCache | None = None
     resize_masks: bool = False
     derived: dict[Derived, Array] = field(default_factory=dict)
+    regions: dict[tuple[int, int, int], Regions] = field(default_factory=dict)
 
     def get(self, wanted: str | Derived) -> Array:
         """A field, or one derived from it (computed at the first call)."""
@@ -67,7 +68,10 @@ class Block:
         sizes = {name: pixels(name, array) for name, array in given.items()}
         if len(set(sizes.values())) > 1:
             raise InputError(f"The frames have different sizes (height, width): {sizes}; resize them first.")
-        regions = self._regions(count, next(iter(sizes.values())))
+        shape = (count, *next(iter(sizes.values())))
+        if shape not in self.regions:
+            self.regions[shape] = self._regions(count, shape[1:])
+        regions = self.regions[shape]
         if statistic.unit == "frame":
             return statistic.measure(**given, regions=regions)
         return statistic.prepare(**given, regions=regions, sample=self.context)

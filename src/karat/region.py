@@ -87,6 +87,12 @@ class Regions:
         for column, (name, part) in enumerate(zip(self.names, parts, strict=True)):
             yield column, Regions({name: part}, self.valid)
 
+    def unweighted(self) -> Regions:
+        """The same pixels, each of weight 1."""
+        if not any(map(_weighs, self.maps.values())):
+            return self
+        return replace(self, maps={name: w != 0 if _weighs(w) else w for name, w in self.maps.items()})  # type: ignore[dict-item]
+
     def frames(self, start: int, stop: int) -> Regions:
         """The regions of the frames [start, stop) of the block."""
 
