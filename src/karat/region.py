@@ -91,7 +91,7 @@ class Regions:
         """The same pixels, each of weight 1."""
         if not any(map(_weighs, self.maps.values())):
             return self
-        return replace(self, maps={name: w != 0 if _weighs(w) else w for name, w in self.maps.items()})  # type: ignore[dict-item]
+        return replace(self, maps={name: w != 0 if isinstance(w, np.ndarray) else w for name, w in self.maps.items()})
 
     def frames(self, start: int, stop: int) -> Regions:
         """The regions of the frames [start, stop) of the block."""

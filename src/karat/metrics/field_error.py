@@ -16,7 +16,7 @@ from karat.region import Regions
 @dataclass(frozen=True)
 class FieldError(Statistic):
     """Of fields (B, H, W) the summed squares and sizes of pred - truth, of the truth its energy and how it deviates
-    from its mean in each region, how many pixels there are, and the range of each whole true field.
+    from its mean in each region, the weight of the pixels and their number, and the range of each whole true field.
 
     Pixels that are NaN on either side are left out and counted (`missing="spread"`: they make the sums NaN, as
     published code does). Integers are widened (`arithmetic="given"`: they wrap, as published code lets them).
@@ -39,7 +39,8 @@ class FieldError(Statistic):
             "deviation": known.scatter(true)[..., 0, 0],
             "n": known.weight(truth.shape),
             "range": np.repeat(ranges(true)[:, None], len(regions), axis=1),
-            "lost": regions.sum(lost),
+            "pixels": known.unweighted().weight(truth.shape),
+            "lost": regions.unweighted().sum(lost),
         }
 
 
@@ -93,7 +94,7 @@ class NormalizedFieldError(Metric):
 
 @dataclass(frozen=True)
 class PixelCounts(Metric):
-    """How many pixels a region has, and how many of them are NaN on either side and left out."""
+    """How many pixels of a region are compared, whatever they weigh, and how many are NaN on either side: left out."""
 
     of: FieldError = FieldError()
     pool: Literal["dataset"] = "dataset"
@@ -108,4 +109,4 @@ class PixelCounts(Metric):
     }
 
     def score(self, s: Sums) -> dict[str, Array]:
-        return {"n_pixels": s.n, "n_nan_pixels": s.lost}
+        return {"n_pixels": s.pixels, "n_nan_pixels": s.lost}

@@ -80,7 +80,7 @@ class SSIM(Metric):
         known = regions.change(self._eroded) if self.erode else regions
         known = known.where(self._inside(shape)) if self.border == "crop" else known
         least = self.size**2 if self.least is None else self.least
-        given, left = (one.change(lambda weights: weights != 0).weight(shape) for one in (every, known))
+        given, left = (one.unweighted().weight(shape) for one in (every, known))
         enough = (left >= least) | (given == shape[1] * shape[2])
         return {"ssim": np.where(enough, known.sum(np.stack(maps)), 0.0), "n": known.weight(shape) * enough}
 
