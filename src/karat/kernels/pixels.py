@@ -41,7 +41,8 @@ def ranges(frames: Array) -> Array:
     if not flat.size:
         return np.zeros(len(frames))
     high, low = np.fmax.reduce(flat, axis=1), np.fmin.reduce(flat, axis=1)
-    return np.asarray(high.astype(np.float64) - low)
+    with np.errstate(invalid="ignore"):  # infinite everywhere
+        return np.asarray(high.astype(np.float64) - low)
 
 
 def over_channels(values: Array) -> Array:
