@@ -1,4 +1,7 @@
-"""Every metric as a function, derived from its class: `canny_f1(p, t, low=50)` is `CannyF1(low=50)(p, t)`."""
+"""Every metric as a function, derived from its class: `canny_f1(p, t, low=50)` is `CannyF1(low=50)(p, t)`.
+
+Functions that a specification names itself (`compute_all_metrics` of radio maps) are here too.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from karat import suites
 from karat.metric import Metric, metrics, snake
 
 
-def __getattr__(name: str) -> Callable[..., dict[str, float]]:
+def __getattr__(name: str) -> Callable[..., Any]:
     for kind in metrics().values():
         if snake(kind.__name__) == name:
             return _function(kind)
+    if not name.startswith("_") and (own := suites.function(name)):
+        return own
     raise AttributeError(f"module 'karat.functional' has no attribute {name!r}")
 
 

@@ -231,11 +231,11 @@ def region_names(masks: Mapping[str, Map]) -> tuple[str, ...]:
     return Regions({ALL: None, **masks}).names
 
 
-def make_regions(masks: Mapping[str, Array | Labels], shape: tuple[int, int, int]) -> Regions:
+def make_regions(masks: Mapping[str, Map], shape: tuple[int, int, int]) -> Regions:
     """Everything, and each named mask; `shape` is (frames, H, W), a mask of shape (H, W) holds for every frame."""
     maps: dict[str, Map] = {ALL: None}
     for name, mask in masks.items():
-        if isinstance(mask, Labels):
+        if mask is None or isinstance(mask, Labels):
             maps[name] = mask
             continue
         weights = np.asarray(mask)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from karat.errors import UsageError
 from karat.suite import Suite
@@ -13,6 +14,15 @@ from karat.suite import Suite
 def names() -> list[str]:
     """The names of all suites, without loading any."""
     return [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
+
+
+def function(name: str) -> Callable[..., Any] | None:
+    """A function that a specification names, of whichever suite has it."""
+    for suite in names():
+        known: Mapping[str, Callable[..., Any]] = getattr(import_module(f"{__name__}.{suite}"), "FUNCTIONS", {})
+        if name in known:
+            return known[name]
+    return None
 
 
 def comments(name: str, scores: Mapping[str, float]) -> Iterable[str]:

@@ -19,6 +19,7 @@ from karat.metrics.rmse import RMSE
 from karat.metrics.ssim import SSIM
 from karat.sources.baselines import Interpolated
 from karat.suite import Option, Protocol, Suite
+from karat.suites import _trajectorydiff
 
 RADIO_MAP_SEER = 139.0  # dB, from -186 to -47 dBm
 _OBSERVED = Where("observed", "observed", "unobserved")
@@ -59,6 +60,10 @@ def _baseline(name: str, sources: Mapping[str, Any]) -> Any:
     if sources.get("observed") is None:
         raise UsageError("Baselines are made of what was observed: pass --observed.")
     return Interpolated(sources["truth"], sources["observed"], name, BASELINES[name])
+
+
+def _differ(question: str, spec: str, library: str, script: str) -> tuple[str, dict[str, str]]:
+    return question, {"spec": spec, "reference": library, "reference-eval": script}
 
 
 SUITE = Suite(
@@ -145,5 +150,51 @@ SUITE = Suite(
             areas={"observed": {"rule": "value>0.5"}, "distance": {"zero": "out", "nowhere": "corner"}},
         ),
     },
+    differences=[
+        _differ(
+            "bin 0-5", "[0, 5], the observed pixels in it", "(0, 5], the observed pixels in no bin", "as reference"
+        ),
+        _differ("no observation", "no distance: undefined, said", "measured to a point above the map", "as reference"),
+        _differ(
+            "masks",
+            "booleans, or 0 and one other value; what is not observed is the complement",
+            "1 - mask in the mask's own type: soft masks are both, of 0 and 255 everything is unobserved",
+            "observed is above 0.5",
+        ),
+        _differ("integers", "widened", "wrap around", "widened"),
+        _differ("NaN pixels", "left out, counted", "make errors NaN", "as reference"),
+        _differ("range of PSNR and SSIM", "the declared scale, or 139 dB", "of this truth", "139 dB"),
+        _differ("PSNR of a perfect map", "infinite, said", "as spec", "finite: 1e-8 is added"),
+        _differ("SSIM of a region", "mean of the map's SSIM in it", "of maps filled with their mean", "as reference"),
+        _differ("standard deviation of 0", "undefined, counted", "1e-8 is added", "as reference"),
+        _differ("free space", "what --free declares", "as spec", "building > 0 on [-1, 1]: declare it"),
+        _differ("NMSE", "MSE / var(truth), or by energy", "there is none", "there is none"),
+        _differ("intervals", "of whole buildings, with --group-by", "of maps, as if independent", "as reference"),
+    ],
     citation="YaqoobAnsari/TrajectoryDiff@bfd07871, docs/metrics.md.",
 )
+
+
+def compute_all_metrics(
+    pred: Any, target: Any, trajectory_mask: Any = None, pred_std: Any = None, data_range: float | None = None
+) -> dict[str, float]:
+    """All of the specification's metrics of one map in dBm, by its keys: errors, SSIM and PSNR (`data_range` is that of
+    RadioMapSeer, 139 dB, where none is given), with a mask of what was observed by region and distance, with standard
+    deviations calibration."""
+    given = {"pred": pred, "truth": target, "observed": trajectory_mask, "pred_std": pred_std}
+    fields = {name: _trajectorydiff.single(name, one) for name, one in given.items() if one is not None}
+    width = {} if data_range is None else {"psnr.data_range": data_range, "ssim.data_range": data_range}
+    metrics, _ = SUITE.under("spec", settings=width)
+    areas = tuple(area for area in SUITE.areas if set(area.needs) <= set(fields))
+    found = _trajectorydiff.compute_all(metrics, areas, fields)
+    if trajectory_mask is not None:
+        found["coverage_ratio"] = float((fields["observed"] != 0).mean())
+    return found
+
+
+FUNCTIONS = {
+    "compute_all_metrics": compute_all_metrics,
+    "denormalize_radio_map": _trajectorydiff.denormalize_radio_map,
+    "compute_rmse": _trajectorydiff.compute_rmse,
+    "compute_psnr": _trajectorydiff.compute_psnr,
+}
