@@ -94,6 +94,20 @@ def _moved(labels: Array, level: float, rng: np.random.Generator) -> Array:
     return np.where(rng.random(labels.shape) < (1 - level) ** 3, moved, 0)
 
 
+def _spread(rng: np.random.Generator) -> Array:
+    """Standard deviations (T, H, W) above 0."""
+    return rng.uniform(1, 4, (FRAMES, HEIGHT, WIDTH))
+
+
+def _wider(spread: Array, level: float, _: np.random.Generator) -> Array:
+    return spread * (1 + level)
+
+
+def _copies(rng: np.random.Generator) -> Array:
+    """Samples (T, N, H, W) of a map that are the map itself."""
+    return np.repeat(_signal(rng)[:, None], 5, axis=1)
+
+
 NODES = ("nose", "left_shoulder", "right_hip", "tail")
 ANIMALS = 3
 
@@ -185,6 +199,8 @@ KINDS = {
     "frames": Kind("frames", _scene, _noisy),
     "field": Kind("field", _signal, _off),
     "observed": Kind("plain", _path, _off),
+    "_std": Kind("spread", _spread, _wider),
+    "_samples": Kind("ensemble", _copies, _off),
     "_depth": Kind("depth", _relief, _warped),
     "_segments": Kind("segments", _patches, _moved),
     "poses": Kind("poses", _animals, _lost),
@@ -208,7 +224,9 @@ def example(metric: Metric, seed: int = 0, samples: int = 3, level: float = LEVE
 def _sample(metric: Metric, seed: int, number: int, level: float) -> Sample:
     fields = {}
     for name in metric.statistic.fields():
-        ending = name.removeprefix("pred").removeprefix("truth")
+        ending = (
+            name.removeprefix("pred").removeprefix("truth").removesuffix("_samples")
+        )  # of that truth
         key = (seed, number, *ending.encode())
         own = kind(name, metric)
         truth = own.truth(np.random.default_rng(key))
