@@ -16,22 +16,26 @@ _OBSERVED = Where("observed", "observed", "unobserved")
 
 @dataclass(frozen=True)
 class Observations(Statistic):
-    """Observed pixels (B, H, W), and the weights 1 / (coverage + 1e-6) that `rmse@uncovered` is weighed with, by region
-    and altogether; coverage is the mask under a Gaussian of `sigma` px."""
+    """Observed pixels (B, H, W), and the weights that `rmse@uncovered` is weighed with, by region and altogether: those of
+    the regions `observed` and `uncovered` where there are such, else what is not 0, and 1 / (coverage + 1e-6), coverage
+    being the mask under a Gaussian of `sigma` px.
+    """
 
     sigma: float = 5.0
 
     of_fields: ClassVar = True
 
     def measure(self, observed: Array, regions: Regions) -> Columns:
-        weights = np.asarray(Uncovered(_OBSERVED, self.sigma).maps({"observed": observed != 0})["uncovered"])
-        total = weights.sum(axis=(1, 2))[:, None]
+        maps = regions.maps
+        here = np.asarray(maps["observed"] if "observed" in maps else observed != 0)
+        made = maps if "uncovered" in maps else Uncovered(_OBSERVED, self.sigma).maps({"observed": here})
+        weight = regions.unweighted().sum(np.asarray(made["uncovered"]))
         return {
-            "observed": regions.sum(observed != 0),
+            "observed": regions.sum(here),
             "amount": regions.sum(observed.astype(np.float64)),
             "n": regions.weight(observed.shape),
-            "weight": regions.sum(weights),
-            "total": np.repeat(total, len(regions), axis=1),
+            "weight": weight,
+            "total": np.repeat(weight[:, :1], len(regions), axis=1),
         }
 
 
