@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from karat.errors import InputError, UsageError
-from karat.kernels.distance import blurred, to_nearest
+from karat.kernels.distance import binned, blurred
 from karat.region import Array, Labels, Map
 
 _RULE = re.compile(r"\s*value\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
@@ -193,14 +193,13 @@ class Far(Area):
 
     def _binned(self, here: Array) -> Array:
         if here.any():
-            distance = to_nearest(here)
-        elif self.nowhere == "undefined":
+            bins = binned(here, self.edges)
+            return np.where(here, -1, bins) if self.zero == "out" else bins
+        if self.nowhere == "undefined":
             return np.full(here.shape, -1)
-        else:
-            first, *others = np.indices(here.shape)
-            distance = np.sqrt((first + 1.0) ** 2 + sum(other**2 for other in others))
-        bins = np.searchsorted(np.array(self.edges), distance, side="left")
-        return np.where(distance > 0, bins, -1) if self.zero == "out" else np.asarray(bins)
+        first, *others = np.indices(here.shape)
+        distance = np.sqrt((first + 1.0) ** 2 + sum(other**2 for other in others))
+        return np.asarray(np.searchsorted(np.array(self.edges), distance, side="left"))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
@@ -9,6 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+
+
+def binned(here: NDArray[np.bool_], edges: Sequence[float]) -> NDArray[np.intp]:
+    """In which bin the distance of every pixel to the nearest true one lies: 0 up to and with the first of the rising
+    edges, 1 to the second, ..., and how often it is 0 is for the caller to see."""
+    if here.ndim > 2:
+        return np.searchsorted(np.array(edges), to_nearest(here), side="left")
+    squares = _squares(here)
+    bins = np.searchsorted(np.array(edges), np.sqrt(np.arange(1 + int(squares.max(initial=0)))), side="left")
+    return bins[squares]
 
 
 def to_nearest(here: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -21,9 +32,14 @@ def to_nearest(here: NDArray[np.bool_]) -> NDArray[np.float64]:
         from scipy.ndimage import distance_transform_edt
 
         return np.asarray(distance_transform_edt(~here))
-    near = cv2.distanceTransform((~here).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).astype(np.float64)
-    exact: NDArray[np.float64] = np.sqrt(np.rint(near * near))
+    exact: NDArray[np.float64] = np.sqrt(_squares(here))
     return exact
+
+
+def _squares(here: NDArray[np.bool_]) -> NDArray[np.int64]:
+    near = cv2.distanceTransform((~here).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).astype(np.float64)
+    squares: NDArray[np.int64] = np.rint(near * near).astype(np.int64)
+    return squares
 
 
 def blurred(values: NDArray[np.float64], sigma: float, cut: float = 4.0) -> NDArray[np.float64]:
@@ -35,6 +51,5 @@ def blurred(values: NDArray[np.float64], sigma: float, cut: float = 4.0) -> NDAr
     radius = int(cut * sigma + 0.5)
     taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     taps /= taps.sum()
-    padded = np.pad(values, radius, mode="symmetric")
-    smooth = cv2.sepFilter2D(padded, cv2.CV_64F, taps, taps)[radius : -radius or None, radius : -radius or None]
-    return np.ascontiguousarray(smooth, np.float64)
+    smooth: NDArray[np.float64] = cv2.sepFilter2D(values, cv2.CV_64F, taps, taps, borderType=cv2.BORDER_REFLECT)
+    return smooth

@@ -9,10 +9,11 @@ import numpy as np
 
 from karat.areas import Area
 from karat.errors import InputError
-from karat.metric import Array, Metric, Statistic, Sums
+from karat.kernels.pixels import difference
+from karat.metric import Array, Metric, Statistic, Sums, ratio
 from karat.metrics.psnr import PSNR
 from karat.metrics.rmse import RMSE
-from karat.region import ALL, Map, make_regions
+from karat.region import Map, Regions, make_regions
 from karat.sources.pairing import as_array
 
 LOW, HIGH = -186.0, -47.0  # dBm, of RadioMapSeer
@@ -56,23 +57,29 @@ def compute_all(metrics: tuple[Metric, ...], areas: tuple[Area, ...], fields: Ma
     masks: dict[str, Map] = {}
     for area in areas:
         masks |= area.maps(fields)
-    everything, regional = make_regions({}, shape), make_regions(masks, shape)
-    of_error = next(metric.statistic for metric in metrics if "rmse" in metric.scores)
+    everything = make_regions({}, shape)
     measured: dict[Statistic, Any] = {}
-    found: dict[str, float] = {}
+    found = _rmse(fields["pred"], fields["truth"], make_regions(masks, shape))
     for metric in metrics:
         statistic = metric.statistic
         if not set(statistic.fields()) <= set(fields) or not set(metric.scores) & {*WHOLE, *UNCERTAIN.values()}:
             continue
-        regions = regional if statistic == of_error else everything
         if statistic not in measured:
             given = {name: fields[name] for name in statistic.arguments()}
-            measured[statistic] = {name: c[0] for name, c in statistic.measure(**given, regions=regions).items()}
+            measured[statistic] = {name: c[0] for name, c in statistic.measure(**given, regions=everything).items()}
         for name, values in metric.score(Sums(measured[statistic])).items():
-            own = np.asarray(getattr(values, "value", values), np.float64)
-            found |= {name if r == ALL else f"{name}@{r}": float(v) for r, v in zip(regions.names, own, strict=True)}
+            (found[name],) = np.asarray(getattr(values, "value", values), np.float64).tolist()
     named = {name: name for name in WHOLE} | {theirs: f"rmse@{r}" for theirs, r in REGIONAL.items()} | UNCERTAIN
     return {theirs: found[own] for theirs, own in named.items() if own in found}
+
+
+def _rmse(pred: Array, truth: Array, regions: Regions) -> dict[str, float]:
+    """The root of the mean squared error of every region, pixels that are NaN left out."""
+    gap = difference(pred, truth)
+    lost = np.isnan(gap)
+    known = regions.where(~lost) if lost.any() else regions
+    values = np.sqrt(ratio(known.sum(gap * gap), known.weight(truth.shape)))[0].tolist()
+    return {f"rmse@{region}": value for region, value in zip(regions.names, values, strict=True)}
 
 
 def single(name: str, value: Any) -> Array:
