@@ -16,9 +16,9 @@ _OBSERVED = Where("observed", "observed", "unobserved")
 
 @dataclass(frozen=True)
 class Observations(Statistic):
-    """Observed pixels (B, H, W), and the weights that `rmse@uncovered` is weighed with, by region and altogether: those of
-    the regions `observed` and `uncovered` where there are such, else what is not 0, and 1 / (coverage + 1e-6), coverage
-    being the mask under a Gaussian of `sigma` px.
+    """Observed pixels (B, H, W), and the weights that `rmse@uncovered` is weighed with, by region and altogether: what
+    the regions `observed` and `uncovered` say where there are such, else what is not 0, and 1 / (coverage + 1e-6),
+    coverage being the mask under a Gaussian of `sigma` px.
     """
 
     sigma: float = 5.0
@@ -27,7 +27,7 @@ class Observations(Statistic):
 
     def measure(self, observed: Array, regions: Regions) -> Columns:
         maps = regions.maps
-        here = np.asarray(maps["observed"] if "observed" in maps else observed != 0)
+        here = np.asarray(maps.get("observed", observed != 0))
         made = maps if "uncovered" in maps else Uncovered(_OBSERVED, self.sigma).maps({"observed": here})
         weight = regions.unweighted().sum(np.asarray(made["uncovered"]))
         return {
