@@ -51,7 +51,9 @@ def test_observations_are_kept_whatever_their_order(name, shape, count, seed):
     assert field.shape == shape
     assert np.isfinite(field).all()
     np.testing.assert_array_equal(field[tuple(points.T)], values)
+    points, values = np.concatenate([points] * 4), rng.uniform(-186, -47, 4 * len(points))  # pixels given four times
     order = rng.permutation(len(points))
+    field = BASELINES[name](points, values, shape)
     np.testing.assert_array_equal(BASELINES[name](points[order], values[order], shape), field)
 
 
@@ -74,6 +76,15 @@ def test_another_scale_of_the_values(name, shape, count, seed, shift, stretch):
     field = BASELINES[name](points, values, shape)
     other = BASELINES[name](points, stretch * values + shift, shape)
     np.testing.assert_allclose(other, stretch * field + shift, rtol=1e-6, atol=1e-6 * stretch * 139)
+
+
+@methods
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_values_of_any_size(name: str, size: float) -> None:
+    """Their squares are no numbers any more, their map is."""
+    points, values = observed(np.random.default_rng(0), (9, 9), 12)
+    field = BASELINES[name](points, values, (9, 9))
+    np.testing.assert_allclose(BASELINES[name](points, size * values, (9, 9)) / size, field, rtol=1e-8)
 
 
 @methods
@@ -201,10 +212,20 @@ def test_no_variogram_fits_better(count, seed):
         assert error(best) <= error(near) + 1e-9 * total
 
 
+def test_of_variograms_that_fit_alike_the_longest() -> None:
+    """Two classes of distance, 1 and 2 pixels, are met exactly by many reaches; ten times 2 pixels is the longest."""
+    points = np.array([[0, 0], [0, 1], [0, 10], [0, 12]])
+    model = fitted(points, np.array([0.0, 1.0, 5.0, 6.2]))
+    assert model.reach == pytest.approx(20)
+    zero, at_1, at_2 = model.covariance(np.array([0.0, 1, 2]))
+    assert zero - at_1 == pytest.approx(1 / 2)
+    assert zero - at_2 == pytest.approx(1.2**2 / 2)
+
+
 def test_the_variogram_of_a_field_with_a_known_one() -> None:
     """A field of independent values has no reach; one of a given covariance comes back with about it."""
     rng = np.random.default_rng(0)
-    points = everywhere((30, 30))
+    points = everywhere((24, 24))
     apart = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
     found = []
     for _ in range(8):

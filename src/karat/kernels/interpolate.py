@@ -62,6 +62,7 @@ def kriging(points: Array, values: Doubles, shape: Shape) -> Doubles:
     The observations are taken to be exact: the nugget is variation below a pixel, and the map jumps to each of them.
     Cressie 1993, Statistics for Spatial Data, doi:10.1002/9781119115151, 3.2; dual: 3.4.5.
     """
+    _solvable(points)
     spread = values / np.ptp(values)  # the map is the same on every scale
     return _radial(points, values, shape, fitted(points, spread).covariance, degree=0)
 
@@ -106,7 +107,7 @@ def _check(points: Array, values: Doubles, shape: Shape) -> None:
 def _distinct(points: Array, values: Doubles, shape: Shape) -> tuple[Array, Doubles]:
     """The observations in the order of their pixels, each pixel once."""
     place = np.ravel_multi_index(tuple(points.T), shape)
-    order = np.argsort(place, kind='stable')
+    order = np.lexsort([values, place])
     distinct, first, count = np.unique(place[order], return_index=True, return_counts=True)
     return np.stack(np.unravel_index(distinct, shape), axis=1), np.add.reduceat(values[order], first) / count
 
@@ -117,13 +118,8 @@ def _radial(points: Array, values: Doubles, shape: Shape, kernel: Callable[[Doub
     from scipy.linalg import solve
     from scipy.spatial.distance import cdist
 
-    count = len(points)
-    if count > MOST:
-        raise InputError(
-            f"{count} pixels are observed, but a system of at most {MOST} equations is solved: thin them out, or "
-            "choose nearest, idw2 or idw3."
-        )
-    middle, scale = points.mean(axis=0), max(shape)
+    _solvable(points)
+    count, middle, scale = len(points), points.mean(axis=0), max(shape)
     alike = kernel(cdist(points, points))
     top = np.abs(alike).max() or 1.0  # both parts of the system are of one size, or it is ill conditioned
     # Where the observations do not determine the polynomial, as those on a line, it is the flattest one.
@@ -136,6 +132,14 @@ def _radial(points: Array, values: Doubles, shape: Shape, kernel: Callable[[Doub
     weights, c = solved[:count], terms @ solved[count:]
     rows, columns = ((np.arange(side) - at) / scale for side, at in zip(shape, middle, strict=True))
     return _spread(points, weights, _offsets(kernel, shape), shape) + _polynomial(rows, columns, c)
+
+
+def _solvable(points: Array) -> None:
+    if len(points) > MOST:
+        raise InputError(
+            f"{len(points)} pixels are observed, but a system of at most {MOST} equations is solved: thin them out, or "
+            "choose nearest, idw2 or idw3."
+        )
 
 
 def _monomials(points: Doubles, degree: int) -> Doubles:
