@@ -62,7 +62,7 @@ class EnsembleCRPS(Metric):
 
     scores: ClassVar = {
         "crps_ensemble": Score("lower", (0, np.inf), 0, "in the unit of the field"),
-        "crps_fair": Score("lower", identity=0, about="in the unit of the field; may fall below 0"),
+        "crps_fair": Score("lower", (0, np.inf), 0, "in the unit of the field"),
     }
 
     def score(self, s: Sums) -> dict[str, Array]:
