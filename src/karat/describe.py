@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import get_type_hints
 
 from karat.errors import UsageError
-from karat.metric import Metric, Score, Statistic, find, metrics, snake, spelled_hint
+from karat.metric import Metric, Score, Statistic, find, metrics, snake
+from karat.parameters import spelled_hint
 from karat.suite import Suite, overridden
 from karat.suites import load, names
 

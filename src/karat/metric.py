@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import UsageError
+from karat.parameters import settle
 
 if TYPE_CHECKING:
     from karat.rows import Rows
@@ -105,12 +104,7 @@ class Statistic:
     prepare: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
-        for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]  # a dataclass's __hash__ is there
-            given = getattr(self, name)
-            if (value := _normal(given, hint)) is not given:
-                object.__setattr__(self, name, value)
-            if not _fits(value, hint):
-                raise UsageError(f"{type(self).__name__}.{name} is {spelled_hint(hint)}, not {value!r}.")
+        settle(self)
 
     def inputs(self) -> Mapping[str, Derived]:
         """Arguments that are derived fields; the others are the sample's own."""
@@ -182,56 +176,6 @@ class Metric(Statistic):
 def _arguments(kind: type[Statistic]) -> tuple[str, ...]:
     method = kind.prepare if kind.unit == "item" else kind.measure
     return tuple(name for name in inspect.signature(method).parameters if name not in _GIVEN)
-
-
-@cache
-def _hints(kind: type[Statistic]) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
-
-
-def _normal(value: Any, hint: Any) -> Any:
-    """50, 50.0 and NumPy's 50.0 are one parameter and have one spelling."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if type(plain) is int and not _fits(plain, hint):
-        return float(plain)
-    sequence = next((part for part in (hint, *get_args(hint)) if get_origin(part) is tuple), None)
-    if isinstance(plain, tuple) and sequence is not None:
-        items = tuple(_normal(item, part) for item, part in _paired(plain, get_args(sequence)))
-        return plain if all(map(operator.is_, items, plain)) else items
-    return plain
-
-
-def _paired(values: tuple[Any, ...], hints: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """Each item of a tuple with its hint; `tuple[float, ...]` has one for all."""
-    every = repeat(hints[0]) if hints[-1] is Ellipsis else chain(hints, repeat(type(None)))
-    return zip(values, every, strict=False)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a parameter's value is of its declared type; a number is finite, and a whole number is no float."""
-    choices = get_args(hint)
-    if get_origin(hint) is Literal:
-        return any(type(value) is type(choice) and value == choice for choice in choices)
-    if get_origin(hint) is tuple:
-        if not isinstance(value, tuple) or (choices[-1] is not Ellipsis and len(choices) != len(value)):
-            return False
-        return all(_fits(item, part) for item, part in _paired(value, choices))
-    if choices:
-        return any(_fits(value, choice) for choice in choices)
-    if hint is float:
-        return isinstance(value, float) and math.isfinite(value)
-    return isinstance(value, bool) if bool in (hint, type(value)) else isinstance(value, hint)
-
-
-def spelled_hint(hint: Any) -> str:
-    """A declared type as people write it: `float | None`, `'l1' | 'l2'`."""
-    choices = get_args(hint)
-    if get_origin(hint) is Literal:
-        return " | ".join(map(repr, choices))
-    if get_origin(hint) is tuple:
-        return f"tuple of {', '.join(spelled_hint(part) for part in choices if part is not Ellipsis)}"
-    return " | ".join(map(spelled_hint, choices)) or ("None" if hint is type(None) else str(hint.__name__))
 
 
 def _history(derived: Derived) -> str:
