@@ -17,6 +17,7 @@ import numpy as np
 
 from karat.errors import InputError, UsageError
 from karat.kernels.distance import binned, blurred
+from karat.parameters import settle
 from karat.region import Array, Labels, Map
 
 _RULE = re.compile(r"\s*value\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
@@ -33,6 +34,9 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
 @dataclass(frozen=True)
 class Area(ABC):
     """Regions made of fields."""
+
+    def __post_init__(self) -> None:
+        settle(self, self.key)
 
     @property
     @abstractmethod
@@ -88,6 +92,7 @@ class Where(Area):
     complement: Literal["exact", "published"] = "exact"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.rule and not _RULE.fullmatch(self.rule):
             raise UsageError(f"{self.rule!r} is no rule: write a comparison such as 'value>0'.")
 
@@ -109,6 +114,8 @@ class Where(Area):
     def holds(self, given: Mapping[str, Array]) -> Array:
         """Where it is true."""
         values = given[self.field]
+        if self.complement == "exact" and values.dtype.kind == "f" and np.isnan(values).any():
+            raise InputError(f"{self.field} is NaN somewhere, neither {self.inside} nor {self.outside}: replace it.")
         if self.rule:
             sign, number = _RULE.fullmatch(self.rule).groups()  # type: ignore[union-attr]  # checked at the start
             return np.asarray(_COMPARE[sign](values, float(number)))
@@ -168,6 +175,7 @@ class Far(Area):
     frames: Literal["single", "volume"] = "single"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         edges = (0.0, *self.edges)
         if len(edges) < 2 or not all(a < b for a, b in pairwise(edges)):
             raise UsageError(f"Distances are binned at rising edges above 0, such as (5, 10, 20), not {self.edges!r}.")
@@ -178,7 +186,11 @@ class Far(Area):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"distance:{name}" for name in self._bins())
+        return tuple(f"{self.key}:{name}" for name in self._bins())
+
+    @property
+    def key(self) -> str:
+        return "distance"
 
     def maps(self, given: Mapping[str, Array]) -> Mapping[str, Map]:
         beyond = self.of.lacks(given)
@@ -186,7 +198,7 @@ class Far(Area):
             bins = self._binned(~beyond)
         else:
             bins = np.array([self._binned(~frame) for frame in beyond], np.intp).reshape(beyond.shape)
-        return {"distance": Labels(bins, self._bins())}
+        return {self.key: Labels(bins, self._bins())}
 
     def _bins(self) -> tuple[str, ...]:
         return (*(f"{a:g}-{b:g}" for a, b in pairwise((0.0, *self.edges))), f"{self.edges[-1]:g}+")
@@ -213,6 +225,11 @@ class Uncovered(Area):
     sigma: float = 5.0
     weighting: Literal["inverse", "smooth", "coverage"] = "inverse"
     frames: Literal["single", "volume"] = "single"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sigma > 0:
+            raise UsageError(f"The Gaussian of uncovered has a sigma above 0, not {self.sigma!r}.")
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,34 +11,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+FLOAT32_TELLS = 2048  # px
 
 
 def binned(here: NDArray[np.bool_], edges: Sequence[float]) -> NDArray[np.intp]:
-    """In which bin the distance of every pixel to the nearest true one lies: 0 up to and with the first of the rising
-    edges, 1 to the second, ..., and how often it is 0 is for the caller to see."""
-    if here.ndim > 2:
-        return np.searchsorted(np.array(edges), to_nearest(here), side="left")
+    """In which bin the distance of every pixel to the nearest true one lies, somewhere being one: 0 up to and with the
+    first of the rising edges, 1 to the second, ..."""
     squares = _squares(here)
-    bins = np.searchsorted(np.array(edges), np.sqrt(np.arange(1 + int(squares.max(initial=0)))), side="left")
-    return bins[squares]
+    top = int(min(squares.max(initial=0), edges[-1] * edges[-1] + 2))  # beyond it is but one bin
+    bins = np.searchsorted(np.array(edges), np.sqrt(np.arange(top + 1)), side="left")
+    return bins[np.minimum(squares, top)]
 
 
 def to_nearest(here: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The distance of every pixel to the nearest one that is true, in pixels; somewhere it is.
+    """The exact distance of every pixel to the nearest one that is true, in pixels; somewhere there is one.
 
-    OpenCV's precise transform is of float32, and so exact only once its squares are rounded to the integers they are.
     Felzenszwalb & Huttenlocher 2012, doi:10.4086/toc.2012.v008a019.
     """
-    if here.ndim > 2:
-        from scipy.ndimage import distance_transform_edt
-
-        return np.asarray(distance_transform_edt(~here))
     exact: NDArray[np.float64] = np.sqrt(_squares(here))
     return exact
 
 
 def _squares(here: NDArray[np.bool_]) -> NDArray[np.int64]:
-    near = cv2.distanceTransform((~here).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).astype(np.float64)
+    """Distances squared, which are integers. OpenCV's precise transform is of float32, which tells them apart on maps
+    with a diagonal of up to 2048 px, and not beyond."""
+    if here.ndim > 2 or math.hypot(*here.shape) > FLOAT32_TELLS:
+        from scipy.ndimage import distance_transform_edt
+
+        near = distance_transform_edt(~here)
+    else:
+        near = cv2.distanceTransform((~here).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).astype(np.float64)
     squares: NDArray[np.int64] = np.rint(near * near).astype(np.int64)
     return squares
 
