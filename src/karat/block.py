@@ -37,13 +37,14 @@ class Block:
     context: Context
     cache: FrameCache | None = None
     resize_masks: bool = False
+    made: Mapping[str, Derived] = field(default_factory=dict)  # what stands for fields that are not there
     derived: dict[Derived, Array] = field(default_factory=dict)
     regions: dict[tuple[int, int, int], Regions] = field(default_factory=dict)
 
     def get(self, wanted: str | Derived) -> Array:
         """A field, or one derived from it (computed at the first call)."""
         if isinstance(wanted, str):
-            return self.fields[wanted]
+            return self.get(self.made[wanted]) if wanted in self.made else self.fields[wanted]
         if wanted not in self.derived:
             self.derived[wanted] = self._derive(wanted)
         return self.derived[wanted]

@@ -22,6 +22,8 @@ FIELDS = {
     "truth_depth": "True depth, likewise.",
     "pred_segments": "Segments of the predictions: label maps (npz, PNG), boolean stacks or COCO RLE JSON.",
     "truth_segments": "True segments, likewise.",
+    "pred_std": "radiomap: predicted standard deviations, in the unit of the predictions: npy, npz, safetensors, PNG.",
+    "pred_samples": "radiomap: samples of the predictions: arrays (N, H, W), one a map, or stacks of them.",
     "observed": "radiomap: where the method was given samples: masks of 0 and one other value.",
     "building": "radiomap: the map of buildings, whose free space --free declares.",
 }

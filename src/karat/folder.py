@@ -146,6 +146,7 @@ class RunFolder:
             "areas": [areas.recorded(area) for area in self.identity.areas],
             "samples": list(samples),
             "grouped_by": self.identity.grouped_by,
+            "made": self.identity.made,
         }
 
     def _shards(self) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -199,7 +200,14 @@ def load(path: Path) -> Run:
         reading = Reading(**{name: tuples(value) for name, value in head["reading"].items()})
         known = tuple(map(areas.restored, head.get("areas", [])))
         identity = Identity(
-            head["suite"], head["protocol"], chosen, reading, tuple(head["fields"]), known, head.get("grouped_by", "")
+            head["suite"],
+            head["protocol"],
+            chosen,
+            reading,
+            tuple(head["fields"]),
+            known,
+            head.get("grouped_by", ""),
+            {name: (of, how) for name, (of, how) in head.get("made", {}).items()},
         )
         folder = RunFolder(path, identity)
         measured = folder.measured()

@@ -9,6 +9,7 @@ from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from karat.block import Block, Collected, Context, block_frames, measure_records
 from karat.cache import FrameCache
 from karat.errors import Inapplicable, InputError, KaratError, told
 from karat.feed import Feed, size_of
-from karat.metric import Array, Statistic
+from karat.metric import Array, Derived, Statistic
 from karat.progress import unwatched
 from karat.region import Map, complement
 from karat.rows import Rows
@@ -70,6 +71,11 @@ class Plan:
     reading: Reading
     cache: FrameCache | None = None
     areas: tuple[Area, ...] = ()
+    made: Mapping[str, Derived] = field(default_factory=dict)
+
+    def needs(self, statistic: Statistic, sources: Mapping[str, Any]) -> tuple[str, ...]:
+        """The fields without which the statistic is not measured."""
+        return needs(statistic, sources, self.areas, {name: one.field for name, one in self.made.items()})
 
     def kind(self, name: str) -> str:
         """The kind of source behind a field."""
@@ -102,11 +108,18 @@ def partner_of(name: str, present: Collection[str], suite: Suite) -> str:
     return partner if partner in present else name
 
 
-def needs(statistic: Statistic, sources: Mapping[str, Any], areas: Iterable[Area] = ()) -> tuple[str, ...]:
-    """The fields without which the statistic is not measured: of pixels also those that regions are made of."""
+def needs(
+    statistic: Statistic,
+    sources: Mapping[str, Any],
+    areas: Iterable[Area] = (),
+    made: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[str, ...]:
+    """The fields without which the statistic is not measured: of pixels also those that regions are made of. For a
+    field that is `made` of another one it is that one."""
     if statistic.unit == "element":
         return statistic.fields()
-    return (*statistic.fields(), *filter(is_mask, sources), *(name for area in areas for name in area.needs))
+    named = (*statistic.fields(), *filter(is_mask, sources), *(name for area in areas for name in area.needs))
+    return tuple(dict.fromkeys(made.get(name, name) for name in named))
 
 
 def measure_sample(sample: Sample, plan: Plan, crew: Crew, frames: int | None = None) -> Measured:
@@ -281,12 +294,16 @@ class _Measuring:
         masks: dict[str, Map] = {}
         try:
             masks |= _named({name: fields.pop(name) for name in list(fields) if is_mask(name)})
-            for area in self.plan.areas:
-                if set(area.needs) <= set(fields):
-                    masks |= area.maps(fields)
         except InputError as error:
             self._fail(MASK, error)
-        return Block(fields, masks, first, self.context, self.plan.cache, self.plan.reading.on_size == "resize")
+        for area in self.plan.areas:
+            if set(area.needs) <= set(fields) - set(self.failed):
+                try:
+                    masks |= area.maps(fields)
+                except InputError as error:
+                    self._fail(area.needs[0], error)
+        resize = self.plan.reading.on_size == "resize"
+        return Block(fields, masks, first, self.context, self.plan.cache, resize, self.plan.made)
 
     def _submit(self, block: Block, alive: list[Statistic]) -> Future[dict[Statistic, Any]]:
         def work() -> dict[Statistic, Any]:
@@ -307,7 +324,7 @@ class _Measuring:
         self.crew.advance(max((len(frames) for frames in block.fields.values()), default=0))
 
     def _needs(self, statistic: Statistic) -> tuple[str, ...]:
-        return needs(statistic, self.sample.sources, self.plan.areas)
+        return self.plan.needs(statistic, self.sample.sources)
 
     def _alive(self, statistic: Statistic) -> bool:
         return not any(name in self.failed for name in (statistic.identity(), *self._needs(statistic)))

@@ -11,7 +11,7 @@ from karat.cache import FrameCache
 from karat.errors import KaratError, UsageError
 from karat.gather import Gathered, flag, gather
 from karat.groups import groups_of
-from karat.measure import Plan, Sample, needs
+from karat.measure import Plan, Sample
 from karat.metric import Metric, snake
 from karat.run import Identity
 from karat.sources.kinds import RECORDS, open_stream
@@ -90,7 +90,9 @@ def prepare(
         key: given.pop(key) for given in (offered, settings) for key in list(given) if key.partition(".")[0] in regional
     }
     wanted, how = chosen.under(protocol, metrics, settings, reading, offered)
-    given = {name for name, value in fields.items() if value is not None}
+    files = {name for name, value in fields.items() if value is not None}
+    made = chosen.made_of(files)
+    given = files | set(made)
     absent = [name for name in chosen.required if name not in given]
     if absent:
         raise UsageError(f"{chosen.name} needs {' and '.join(absent)}: pass {_flags(absent)}.")
@@ -109,20 +111,24 @@ def prepare(
             )
     used = {name for metric in active for name in metric.statistic.fields()} | {chosen.truth, *chosen.required}
     used |= {name for area in areas for name in area.needs}
+    made = {name: one for name, one in made.items() if name in used}
+    used |= {one.field for one in made.values()}
     gathered = gather(
         chosen,
         {name: value for name, value in fields.items() if name in used or name not in chosen.fields},
         masks,
         id_pattern,
     )
-    identity = Identity(chosen.name, protocol, active, how, gathered.fields, areas, group_by or "")
+    how_made = {name: (one.field, repr(one.by)) for name, one in made.items()}
+    identity = Identity(chosen.name, protocol, active, how, gathered.fields, areas, group_by or "", how_made)
     by_sample = groups_of([sample.id for sample in gathered.samples], group_by, groups) if group_by else {}
-    plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None, areas)
+    plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None, areas, made)
     skipped = [
         f"{snake(type(metric).__name__)} was not computed: pass {_flags(metric.statistic.fields())}."
         for metric in wanted
         if metric not in active
     ]
+    stands = [f"{name} is {by} of {of}." for name, (of, by) in how_made.items()]
     strays = [
         f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
         for name, extra in gathered.strays.items()
@@ -139,7 +145,7 @@ def prepare(
     }
     given_as |= {"id_pattern": id_pattern, "group_by": group_by, "groups": groups, "inputs": list(inputs or ()) or None}
     arguments = {name: _recorded(value) for name, value in given_as.items() if value is not None}
-    return Prepared(chosen, identity, plan, gathered, (*skipped, *strays, *seen), arguments, by_sample)
+    return Prepared(chosen, identity, plan, gathered, (*skipped, *stands, *strays, *seen), arguments, by_sample)
 
 
 def _seen(suite: Suite, inputs: Iterable[str] | None) -> list[str]:
@@ -160,7 +166,7 @@ def _seen(suite: Suite, inputs: Iterable[str] | None) -> list[str]:
 def declared_frames(sample: Sample, plan: Plan) -> int | None:
     """How many frames a sample will take, where its files say so."""
     lengths = []
-    for name in {name for statistic in plan.statistics for name in needs(statistic, sample.sources, plan.areas)}:
+    for name in {name for statistic in plan.statistics for name in plan.needs(statistic, sample.sources)}:
         source = sample.sources.get(name)
         if source is None or plan.kind(name) in RECORDS:
             continue

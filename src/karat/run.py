@@ -35,6 +35,7 @@ class Identity:
     fields: tuple[str, ...]
     areas: tuple[Area, ...] = ()
     grouped_by: str = ""
+    made: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # field -> which one it is made of, and how
 
     @cached_property
     def regions(self) -> tuple[str, ...]:
@@ -62,6 +63,8 @@ class Identity:
         parts.append(f"regions:{'+'.join(self.regions)}")
         if self.grouped_by:
             parts.append(f"clusters:{self.grouped_by}")
+        if self.made:
+            parts.append(f"made:{'+'.join(f'{name}={how} of {of}' for name, (of, how) in self.made.items())}")
         if self.areas:
             parts.append(f"areas:{'+'.join(map(repr, self.areas))}")
         return "|".join([*parts, *(f"{name}:{installed}" for name, installed in versions().items())])
@@ -232,7 +235,10 @@ class Run:
         name_of = {statistic: name for name, statistic in self.identity.statistics.items()}
         for metric in self.identity.metrics:
             statistic = metric.statistic
-            blamed = {statistic.identity(), *needs(statistic, dict.fromkeys(self.identity.fields), self.identity.areas)}
+            identity = self.identity
+            made = {name: of for name, (of, _) in identity.made.items()}
+            named = needs(statistic, dict.fromkeys(identity.fields), identity.areas, made)
+            blamed = {statistic.identity(), *named}
             failed = {failure.sample for failure in self.failures if failure.field in blamed}
             yield metric, self.rows[name_of[statistic]], failed | (set(self.samples) - set(self.measured))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from karat.areas import Area
 from karat.errors import UsageError
-from karat.metric import Metric, Statistic, find, snake
+from karat.metric import Derived, Metric, Statistic, find, snake
 
 Changed = TypeVar("Changed", bound=Statistic)
 
@@ -115,6 +115,7 @@ class Suite:
     exports: Mapping[str, Export] = field(default_factory=dict)
     headline: tuple[str, ...] = ()  # the scores that a table shows first, where not all
     areas: tuple[Area, ...] = ()  # regions made of fields, where these are given
+    made: Mapping[str, Derived] = field(default_factory=dict)  # fields that another one stands for, where not given
     scaled: tuple[str, ...] = ()  # parameters (metric.field) that are the width of a declared scale
     tables: tuple[str, ...] = ()  # the kinds of parts that have a table of their own below it
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer
@@ -128,6 +129,10 @@ class Suite:
     )  # a sample's sources -> pred
     baseline_inputs: tuple[str, ...] = ()  # what baselines are given
     citation: str = ""
+
+    def made_of(self, given: Collection[str]) -> dict[str, Derived]:
+        """The fields that are not given, and what they are made of where that is."""
+        return {name: one for name, one in self.made.items() if name not in given and one.field in given}
 
     def under(
         self,

@@ -9,14 +9,24 @@ from typing import Any
 
 from karat.areas import Both, Far, Uncovered, Where
 from karat.errors import UsageError
+from karat.kernels.ensemble import SampleDeviation, SampleMean
 from karat.kernels.interpolate import BASELINES
+from karat.metric import Derived
+from karat.metrics.calibration import Calibration, DeviationCounts
 from karat.metrics.coverage import Coverage
+from karat.metrics.ensemble_forecast import EnsembleCounts, EnsembleCRPS, EnsembleSpread
 from karat.metrics.field_error import NMSE, FieldError, NormalizedFieldError, PixelCounts
+from karat.metrics.interval_score import IntervalScore
 from karat.metrics.mae import MAE
 from karat.metrics.mse import MSE
+from karat.metrics.normal_forecast import CRPS, NLL, SpreadSkill
+from karat.metrics.pit import MACE, PIT
 from karat.metrics.psnr import PSNR
+from karat.metrics.rank_histogram import RankHistogram
 from karat.metrics.rmse import RMSE
+from karat.metrics.sample_diversity import SampleDiversity
 from karat.metrics.ssim import SSIM
+from karat.metrics.uncertainty_correlation import UncertaintyCorrelation
 from karat.sources.baselines import Interpolated
 from karat.suite import Option, Protocol, Suite
 from karat.suites import _trajectorydiff
@@ -71,6 +81,8 @@ SUITE = Suite(
     title="Radio maps: error of spatial fields by region and distance, and of their uncertainty",
     fields={
         "pred": "field",
+        "pred_std": "spread",
+        "pred_samples": "ensemble",
         "truth": "field",
         "observed": "plain",
         "building": "plain",
@@ -85,9 +97,27 @@ SUITE = Suite(
         PSNR(of=_ERROR, data_range=RADIO_MAP_SEER),
         SSIM(data_range=RADIO_MAP_SEER, border="crop"),
         NormalizedFieldError(of=_ERROR),
+        Calibration(),
+        UncertaintyCorrelation(),
+        CRPS(),
+        NLL(),
+        PIT(),
+        MACE(),
+        SpreadSkill(),
+        IntervalScore(),
+        EnsembleCRPS(),
+        EnsembleSpread(),
+        RankHistogram(),
+        SampleDiversity(),
         Coverage(),
         PixelCounts(of=_ERROR),
+        DeviationCounts(),
+        EnsembleCounts(),
     ),
+    made={
+        "pred": Derived("pred_samples", SampleMean()),
+        "pred_std": Derived("pred_samples", SampleDeviation(ddof=1)),
+    },
     areas=(
         _OBSERVED,
         _FREE,
@@ -129,6 +159,8 @@ SUITE = Suite(
             "The numbers of YaqoobAnsari/TrajectoryDiff@bfd07871, defects included.",
             {
                 "field_error": {"missing": "spread", "arithmetic": "given"},
+                "standardized_error": {"offset": 1e-8, "undefined": "miss"},
+                "uncertainty_correlation": {"flat": "keep"},
                 "coverage": {"amount": "mean"},
                 "psnr": {"data_range": "truth"},
                 "ssim": {"data_range": "truth_or_1", "fill": "mean", "missing": "spread"},
