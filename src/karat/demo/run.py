@@ -11,6 +11,7 @@ from karat.run import Run
 DEMOS: Mapping[str, tuple[str, str]] = {  # suite -> the module that makes its scenes, and what these are
     "transfer": ("karat.demo.transfer", "three scenes"),
     "pose": ("karat.demo.pose", "three mice in two films"),
+    "radiomap": ("karat.demo.radiomap", "nine radio maps of three floors"),
 }
 
 
