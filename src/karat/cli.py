@@ -16,7 +16,7 @@ import typer
 
 from karat import __version__
 from karat.errors import KaratError, UsageError, told
-from karat.fields import EXPORTS, FIELDS, OPTIONS
+from karat.fields import EXPORTS, FIELDS, OPTIONS, SHORT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,8 +69,13 @@ def _option(kind: Any, *names: str, text: str, **more: Any) -> Any:
     return Annotated[kind | None, typer.Option(*names, help=text, show_default=False, **more)]
 
 
+def _flags(field: str) -> tuple[str, ...]:
+    """Its own, and a short one where it has one."""
+    return ("--" + field.replace("_", "-"), *([SHORT[field]] if field in SHORT else []))
+
+
 INPUTS: dict[str, Any] = {
-    **{name: _option(Path, text=text, rich_help_panel="Fields") for name, text in FIELDS.items()},
+    **{name: _option(Path, *_flags(name), text=text, rich_help_panel="Fields") for name, text in FIELDS.items()},
     "masks": _option(
         list[str], text="Foreground masks, or NAME=PATH for a named region; repeatable.", rich_help_panel="Fields"
     ),

@@ -10,6 +10,8 @@ OPTIONS = {  # flags of single suites, which say what they set
     "or all of a frame as one (semantic).",
 }
 
+SHORT = {"pred_std": "--std", "pred_samples": "--samples"}  # other flags of fields
+
 EXPORTS = {  # other layouts of the results that single suites write
     "legacy_npz": "pose: also write the results as SLEAP-NN's metrics.npz, and its .json beside it.",
     "sigmas_out": "pose: write the sigmas that --metric node_sigma found, for --sigmas.",

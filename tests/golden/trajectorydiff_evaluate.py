@@ -40,7 +40,7 @@ def answer(case: Case) -> Answer:
     return Answer(table(evaluated(arrays["pred"], arrays["target"], arrays)))
 
 
-def evaluated(pred: Array, target: Array, arrays: Mapping[str, Array], **more: Any) -> Run:
+def evaluated(pred: Array | None, target: Array, arrays: Mapping[str, Array], **more: Any) -> Run:
     """Every map a sample."""
     return karat.evaluate(
         "radiomap",

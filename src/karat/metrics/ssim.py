@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 import cv2
 import numpy as np
 
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 from karat.kernels.blur import Gray
 from karat.kernels.ssim import ssim_map, ssim_sum
+from karat.kernels.ssim_single import single_precision_map
 from karat.metric import Array, Columns, Derived, Metric, Pool, Score, Sums, ratio
 from karat.region import ALL, Map, Regions
 
@@ -27,7 +28,8 @@ class SSIM(Metric):
     Windows that reach a NaN are left out (`missing="spread"`: the frame is undefined). fill="mean" or "zero": each
     region is scored on frames that are their own mean in it, or 0, everywhere else, over the whole map, as published
     code does.
-    Values are those of scikit-image's full map.
+    Values are those of scikit-image's full map; arithmetic="published": also its rounding, of fields (B, H, W) in single
+    precision, whose variances are differences of means.
     Wang et al. 2004, doi:10.1109/TIP.2003.819861.
     """
 
@@ -44,6 +46,7 @@ class SSIM(Metric):
     least: int | None = None
     fill: Literal["mean", "zero"] | None = None
     missing: Literal["leave", "spread"] = "leave"
+    arithmetic: Literal["stable", "published"] = "stable"
     precision: Literal["float64", "float32"] = "float64"
     pool: Pool = "frame"
 
@@ -71,18 +74,28 @@ class SSIM(Metric):
             pred, truth = (_without_nan(side) for side in (pred, truth))
         if self.fill is not None:
             return self._filled(pred, truth, regions)
-        if regions.whole:
+        if regions.whole and self.arithmetic == "stable":
             border = self._border()
             area = max(shape[1] - 2 * border, 0) * max(shape[2] - 2 * border, 0)
             sums = [ssim_sum(p, t, border=border, **self._window(t)) for p, t in zip(pred, truth, strict=True)]
             return {"ssim": np.array(sums).reshape(-1, 1), "n": np.full((shape[0], 1), area)}
-        maps = [ssim_map(p, t, **self._window(t)) for p, t in zip(pred, truth, strict=True)]
+        maps = [self._map(p, t) for p, t in zip(pred, truth, strict=True)]
         known = regions.change(self._eroded) if self.erode else regions
         known = known.where(self._inside(shape)) if self.border == "crop" else known
         least = self.size**2 if self.least is None else self.least
         given, left = (one.unweighted().weight(shape) for one in (every, known))
         enough = (left >= least) | (given == shape[1] * shape[2])
         return {"ssim": np.where(enough, known.sum(np.stack(maps)), 0.0), "n": known.weight(shape) * enough}
+
+    def _map(self, pred: Array, truth: Array) -> Array:
+        """The map of two frames."""
+        window = self._window(truth)
+        if self.arithmetic == "stable":
+            return ssim_map(pred, truth, **window)
+        if self.window != "uniform" or pred.ndim > 2:
+            raise InputError("Published arithmetic is that of a uniform window over single maps (H, W).")
+        constants = (self.k1, self.k2, window["data_range"])
+        return single_precision_map(pred, truth, self.size, self.sample_covariance, *constants)
 
     def _filled(self, pred: Array, truth: Array, regions: Regions) -> Columns:
         """Each region by itself, on frames whose other pixels are their mean in it."""
@@ -95,7 +108,7 @@ class SSIM(Metric):
             sides = [pred, truth]
             if weights is not None:
                 sides = [_outside_filled(side, weights, one, self.fill) for side in sides]
-            maps = [ssim_map(p, t, **self._window(t)) for p, t in zip(*sides, strict=True)]
+            maps = [self._map(p, t) for p, t in zip(*sides, strict=True)]
             there = one.weight(shape)[:, 0] > 0
             sums[:, r] = np.where(there, inside.sum(np.stack(maps))[:, 0], 0.0)
             counts[:, r] = np.where(there, inside.weight(shape)[:, 0], 0)

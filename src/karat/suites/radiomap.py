@@ -177,7 +177,7 @@ SUITE = Suite(
                 "field_error": {"missing": "spread"},
                 "coverage": {"amount": "mean"},
                 "psnr": {"epsilon": 1e-8},
-                "ssim": {"fill": "mean", "missing": "spread"},
+                "ssim": {"fill": "mean", "missing": "spread", "arithmetic": "published"},
             },
             areas={"observed": {"rule": "value>0.5"}, "distance": {"zero": "out", "nowhere": "corner"}},
         ),
