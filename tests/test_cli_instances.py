@@ -114,6 +114,8 @@ def test_several_videos(tmp_path: Path) -> None:
     pred = {"a": {"masks": rows[:1] & (np.arange(20) < 2), "frame": [0], "score": [0.5]}}
     again = karat.evaluate("instances", truth=truth, pred=pred).scores
     assert {name: value.plain()["value"] for name, value in again.items()} == found
+    alone = karat.evaluate("instances", truth=truth["b"], pred=truth["b"]).scores
+    assert alone["mask_mean_iou"].value == 1
 
 
 def test_no_scores_are_no_average_precision(tmp_path: Path) -> None:
