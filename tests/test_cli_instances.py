@@ -124,7 +124,7 @@ def test_no_scores_are_no_average_precision(tmp_path: Path) -> None:
     assert said["scores"]["mask_mean_iou"]["value"] == 1
     assert said["scores"].get("mask_voc.mAP", {"value": None})["value"] is None
     assert any("no predicted mask has a score" in note for note in said["notes"])
-    found = scores("--truth", truth, "--pred", truth, "--set", "mask_ranks.default_score=1")
+    found = scores("--truth", truth, "--pred", truth, "--default-score", 1)
     assert found["mask_voc.mAP"] == 1
 
 

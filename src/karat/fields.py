@@ -5,7 +5,7 @@ from __future__ import annotations
 OPTIONS = {  # flags of single suites, which say what they set
     "sigma": "pose: how far people place a keypoint apart, in sizes of the instance: one number for all nodes.",
     "sigmas": 'pose: the same by node, a JSON file such as {"nose": 0.026, "tail": 0.05}.',
-    "default_score": "pose: the score of predictions that have none.",
+    "default_score": "pose, instances: the score of predictions that have none.",
     "match": "pose: compare whole instances (oks) or only their centres (centroid); instances: masks one by one (mask) "
     "or all of a frame as one (semantic).",
 }
