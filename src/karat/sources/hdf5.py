@@ -143,15 +143,16 @@ class Hdf5:
         """No name leads to another file."""
         count = 0
 
-        def check(name: str, link: Any) -> None:
+        def strange(name: str, link: Any) -> str | None:  # nothing may be raised out of the library's own loop
             nonlocal count
             count += 1
-            if count > MAX_LINKS:
-                raise refusal(self.path, f"has over {MAX_LINKS} names", "fewer were expected", "split it")
-            if isinstance(link, self._h5py.ExternalLink):
-                raise self._unfit(name, "leads to another file", "one file was expected")
+            return name if count > MAX_LINKS or isinstance(link, self._h5py.ExternalLink) else None
 
-        self._file.visititems_links(check)
+        name = self._file.visititems_links(strange)
+        if count > MAX_LINKS:
+            raise refusal(self.path, f"has over {MAX_LINKS} names", "fewer were expected", "split it")
+        if name is not None:
+            raise self._unfit(name, "leads to another file", "one file was expected")
 
     def _check_size(self, name: str, dataset: Any) -> None:
         """The memory that reading takes, packed chunks included, before anything is read."""
@@ -176,14 +177,18 @@ class Hdf5:
             return
         skipped = 1 << filters.index(DEFLATE)
 
-        def check(chunk: Any) -> None:
-            if chunk.size * MAX_DEFLATED > MAX_CHUNK and not chunk.filter_mask & skipped:
-                _, data = dataset.id.read_direct_chunk(chunk.chunk_offset)
-                most = whole + CHECKSUM_BYTES
-                if len(zlib.decompressobj().decompress(data, most + 1)) > most:
-                    raise self._unfit(name, "expands to more than it declares", "a sound file was expected")
+        large: list[Any] = []
 
-        dataset.id.chunk_iter(check)
+        def note(chunk: Any) -> None:
+            if chunk.size * MAX_DEFLATED > MAX_CHUNK and not chunk.filter_mask & skipped:
+                large.append(chunk.chunk_offset)
+
+        dataset.id.chunk_iter(note)
+        most = whole + CHECKSUM_BYTES
+        for place in large:
+            _, data = dataset.id.read_direct_chunk(place)
+            if len(zlib.decompressobj().decompress(data, most + 1)) > most:
+                raise self._unfit(name, "expands to more than it declares", "a sound file was expected")
 
     def _unfit(self, name: str, found: str, expected: str) -> Exception:
         return refusal(f"{self.path}[{name}]", found, expected, "write the file again, as one plain file")
