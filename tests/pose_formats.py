@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 import sleap_io as sio
 
+from karat.errors import InputError, told
+from karat.sources.pairing import collect
 from karat.sources.pose_files import expand
 from karat.sources.pose_hdf5 import JABS_NODES
 from karat.sources.poses import Poses, make_poses
 
+MIB = 1 << 20
 NODES = JABS_NODES
 FRAMES = 6
 
@@ -251,3 +257,54 @@ def write_nwb(path: Path, *videos: Poses) -> None:
                     group["node_visibility"] = ~np.isnan(points).any(axis=1)
                     group["animal"] = h5py.SoftLink(skeleton.name)
                 place += 1
+
+
+def write_all(folder: Path) -> Path:
+    """A file of every format."""
+    truth = poses()
+    pred = moved(truth)
+    sio.save_slp(labels(truth), str(folder / "a.slp"))
+    sio.save_analysis_h5(labels(pred), str(folder / "analysis.h5"))
+    write_nwb(folder / "a.nwb", truth)
+    write_dlc_hdf5(folder / "dlc.h5", truth)
+    write_dlc_hdf5(folder / "table.h5", pred, as_table=True)
+    write_jabs(folder / "jabs.h5", pred)
+    write_dlc_csv(folder / "dlc.csv", truth)
+    write_coco(folder / "coco.json", truth)
+    write_labelstudio(folder / "tasks.json", truth)
+    write_npz(folder / "a.npz", truth)
+    return folder
+
+
+def opened(path: Path) -> list[Poses]:
+    """All videos of a file."""
+    return [source.open() for source in collect(path, "poses").values()]
+
+
+def refused(path: Path, *words: str, memory: int = 64 * MIB) -> str:
+    """The message of the refusal, after checking its form and the memory it took."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            opened(path)
+        assert tracemalloc.get_traced_memory()[1] < memory
+    finally:
+        tracemalloc.stop()
+    message = str(caught.value)
+    assert caught.type is InputError
+    assert message.startswith(told(path)), message
+    assert message.isprintable()
+    assert len(message) < 1000
+    for word in words:
+        assert word in message, message
+    return message
+
+
+class Bomb:
+    """Unpickling this leaves a folder behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)

@@ -180,6 +180,12 @@ def test_segments_without_any():
     assert_one(found("warning", **given), "truth_segments", "no segment")
 
 
+def test_segments_without_a_name(tmp_path):
+    np.savez(tmp_path / "a.npz", masks=MASK[None], names=np.array([""]))
+    given = {"pred_segments": MASK[None], "truth_segments": tmp_path / "a.npz"}
+    assert_one(found("warning", **given), "truth_segments", "without a name, 1")
+
+
 def test_the_forecast_agrees_with_the_run(clean, tmp_path):
     """What check finds to be an error fails in the run, and what it does not find does not."""
     pred = shutil.copytree(clean[0], tmp_path / "pred")

@@ -106,6 +106,7 @@ def test_list_and_describe_name_everything():
     page = called("describe", "canny_f1").stdout.decode()
     for word in ("Canny 1986", "tolerance", "canny_recall", "transfer@reference-upstream: edges_of='rgb'"):
         assert word in page
+    assert page.count("tolerance   0") == 1, "a parameter is listed once"
     assert called("describe", "CannyF1").stdout.decode() == page
     assert called("describe", "canny_precision").stdout.decode() == page
     suite = called("describe", "transfer").stdout.decode()

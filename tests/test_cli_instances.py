@@ -114,6 +114,8 @@ def test_several_videos(tmp_path: Path) -> None:
     pred = {"a": {"masks": rows[:1] & (np.arange(20) < 2), "frame": [0], "score": [0.5]}}
     again = karat.evaluate("instances", truth=truth, pred=pred).scores
     assert {name: value.plain()["value"] for name, value in again.items()} == found
+    alone = karat.evaluate("instances", truth=truth["b"], pred=truth["b"]).scores
+    assert alone["mask_mean_iou"].value == 1
 
 
 def test_no_scores_are_no_average_precision(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_no_scores_are_no_average_precision(tmp_path: Path) -> None:
     assert said["scores"]["mask_mean_iou"]["value"] == 1
     assert said["scores"].get("mask_voc.mAP", {"value": None})["value"] is None
     assert any("no predicted mask has a score" in note for note in said["notes"])
-    found = scores("--truth", truth, "--pred", truth, "--set", "mask_ranks.default_score=1")
+    found = scores("--truth", truth, "--pred", truth, "--default-score", 1)
     assert found["mask_voc.mAP"] == 1
 
 

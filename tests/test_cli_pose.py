@@ -225,3 +225,16 @@ def test_several_videos_are_pooled_and_counted(demo: Path) -> None:
     run = package.Run.load(demo / "runs" / "misses")
     assert run.scores["n_gt"].value == sum(of["n_gt"] for of in run.sample_scores.values())
     assert run.scores["mOKS"].n == len(run.samples) == 2
+
+
+def test_predictions_without_a_score_are_given_one(tmp_path: Path, sides: tuple[Path, Path]) -> None:
+    truth, _ = sides
+    pred = save(tmp_path / "unscored.npz", [BODY], [0], nodes=np.array(list("abcd")))
+    args = ("--truth", truth, "--pred", pred)
+    refusal = called("run", "pose", *args)
+    assert refusal.returncode == 3
+    assert "score" in refusal.stderr.decode()
+    for protocol in ("spec", "coco"):
+        found = scores(*args, "--protocol", protocol, "--default-score", 1)
+        assert found["mOKS"] == 1
+        assert 0 < found["oks_voc.mAP"] < 1

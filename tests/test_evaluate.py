@@ -406,8 +406,12 @@ def test_invalid_depth_is_left_out():
     truth[:, :5], truth[:, 5:9], truth[:, 9] = np.nan, 0, np.inf
     pred = PRED_DEPTH.copy()
     pred[:, 40:] = np.nan
-    expected = values(depth(PRED_DEPTH[:, 10:40], DEPTH[:, 10:40]))
-    assert values(depth(pred, truth)) == pytest.approx(expected, rel=1e-12)
+    expected = depth(PRED_DEPTH[:, 10:40], DEPTH[:, 10:40])
+    result = depth(pred, truth)
+    assert values(result) == pytest.approx(values(expected), rel=1e-12)
+    lost = (5 + 1 + len(pred[0]) - 40) * DEPTH.shape[2] * len(DEPTH)
+    assert f"Depth of {lost} pixels in {len(DEPTH)} frames is NaN or infinite: left out." in result.notes
+    assert not any("infinite" in note for note in expected.notes)
 
 
 def test_frames_without_valid_depth_are_undefined_and_counted():
@@ -502,6 +506,15 @@ def test_no_segments_predicted_scores_nothing(tmp_path):
         assert counts(result, "seg_recall") == [1, 0, 0, 0]
         assert values(result)["seg_recall"] == 0
         assert values(result)["seg_m_iou_all_gt"] == 0
+
+
+def test_segments_without_a_name_are_left_out_and_counted(tmp_path):
+    masks = stack(LABELS)
+    names = np.array(["", *(str(i) for i in range(1, len(masks)))])
+    truth = save(tmp_path / "t", {"a": {"masks": masks, "names": names}})
+    result = segments({"a": masks}, truth)
+    assert "1 segment without a name in truth_segments: left out." in result.notes
+    assert result.scores["seg_n_pred_unmatched"].value == 1
 
 
 def test_no_true_segment_is_undefined():

@@ -280,3 +280,10 @@ def test_huge_pictures_of_nothing_cost_nothing() -> None:
     found = Semantic()(pred, truth)
     assert math.isnan(found["semantic_mean_iou"])
     assert found["semantic_n_frames"] == 0
+
+
+def test_the_last_frame_that_there_can_be() -> None:
+    """Its number is the largest of 32 bits."""
+    one = make_instances(np.ones((1, 2, 2), bool), [2**31 - 1], score=[1.0])
+    for metric in (MaskIoU, MaskVOC, Semantic):
+        assert next(iter(metric()(one, one).values())) == 1

@@ -117,6 +117,8 @@ def _values(name: str, stream: Stream, plan: Plan) -> Iterator[tuple[Level, str]
         yield "warning", f"{name} has no valid depth (finite, above 0) in its first frames."
     if kind == "mask" and (low == high):
         yield "warning", f"{name} is {low:g} everywhere in its first frames: one of its regions is empty."
+    if "" in stream.labels:
+        yield "warning", f"{name} has segments without a name, {stream.labels.count('')}: they are left out."
     if kind == "segments" and high == 0:
         yield "warning", f"{name} has no segment in its first frames."
 

@@ -161,7 +161,8 @@ def _values(metric: Metric) -> Iterator[tuple[str, str]]:
 
 def _parameters(kind: type[Metric]) -> list[Parameter]:
     """Of the metric, and of the statistic that it scores under that one's name."""
-    metric, statistic = kind(), kind().statistic
+    metric = kind()
+    statistic = metric.statistic
     own = [one for one in _spelled(metric) if getattr(metric, one.name) is not statistic]
     if statistic is metric:
         return own

@@ -6,6 +6,7 @@ OPTIONS = {  # flags of single suites, which say what they set
     "free": "radiomap: which values of --building are free space, such as 'value>0'.",
     "sigma": "pose: how far people place a keypoint apart, in sizes of the instance: one number for all nodes.",
     "sigmas": 'pose: the same by node, a JSON file such as {"nose": 0.026, "tail": 0.05}.',
+    "default_score": "pose, instances: the score of predictions that have none.",
     "match": "pose: compare whole instances (oks) or only their centres (centroid); instances: masks one by one (mask) "
     "or all of a frame as one (semantic).",
 }

@@ -213,6 +213,9 @@ class _Measuring:
             size = sizes[partner] if differs and not is_mask(name) else None  # masks are laid on more than one field
             self.feeds[name] = Feed(chosen, self.plan.kind(name), reading, size)
         self.context = Context(self.sample.id, {name: stream.labels for name, stream in streams.items()})
+        nameless = {name: labels.count("") for name, labels in self.context.labels.items() if "" in labels}
+        if nameless:
+            self.facts["nameless"] = nameless
         rates = {name: stream.fps for name, stream in streams.items() if stream.fps}
         self.facts["fps"] = {name: round(fps, 3) for name, fps in rates.items() if fps}
 

@@ -264,6 +264,9 @@ class Run:
             yield f"{name} of {_count(count, 'sample')} resized to the truth."
         for name, count in Counter(name for one in facts for name in one.get("absent", ())).items():
             yield f"{name} of {_count(count, 'sample')} missing: scored as empty."
+        nameless: Counter[str] = sum((Counter(one.get("nameless", {})) for one in facts), Counter())
+        for name, count in nameless.items():
+            yield f"{_count(count, 'segment')} without a name in {name}: left out."
         rates = [one["fps"] for one in facts if len(set(one.get("fps", {}).values())) > 1]
         if rates:
             example = ", ".join(f"{name} {fps:g}" for name, fps in rates[0].items())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from karat.metric import Array, Columns, Metric, Score, Sums, ratio
-from karat.region import Regions
+from karat.region import ALL, Regions
+from karat.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class DepthRMSE(Metric):
 
     def measure(self, pred_depth: Array, truth_depth: Array, regions: Regions) -> Columns:
         p, t = pred_depth.astype(np.float64), truth_depth.astype(np.float64)
-        valid = np.isfinite(p) & np.isfinite(t) & (p > 0) & (t > 0)
+        finite = np.isfinite(p) & np.isfinite(t)
+        valid = finite & (p > 0) & (t > 0)
         known = regions.where(valid)
         p, t = np.where(valid, p, 1.0), np.where(valid, t, 1.0)  # never read; keeps inf - inf out of what follows
         logs = np.log(p) - np.log(t)
@@ -51,7 +54,13 @@ class DepthRMSE(Metric):
                     residual = residual.clip(-self.cap, self.cap)
                 squares[:, r] = one.sum(residual**2)[:, 0]
             log_squares[:, r] = one.sum((logs - self._by_frame(mean_log[:, r])) ** 2)[:, 0]
-        return {"squares": squares, "log_squares": log_squares, "truth_median": centre, "n": known.weight(p.shape)}
+        return {
+            "squares": squares,
+            "log_squares": log_squares,
+            "truth_median": centre,
+            "n": known.weight(p.shape),
+            "infinite": regions.sum(~finite),
+        }
 
     def score(self, s: Sums) -> dict[str, Array]:
         rmse = np.sqrt(ratio(s.squares, s.n))
@@ -63,6 +72,12 @@ class DepthRMSE(Metric):
         if self.invalid_frame == "zero":
             return {name: np.where(s.n > 0, value, 0.0) for name, value in scored.items()}
         return scored
+
+    def remarks(self, rows: Rows) -> Iterable[str]:
+        """Depth that is no number, which zero need not say."""
+        lost = rows.columns["infinite"][rows.region == rows.regions.index(ALL)]
+        if lost.any():
+            yield f"Depth of {lost.sum()} pixels in {np.count_nonzero(lost)} frames is NaN or infinite: left out."
 
     @staticmethod
     def _by_frame(values: Array) -> Array:

@@ -74,7 +74,7 @@ def _in_frames(frame: Array, places: Array) -> tuple[Array, Array]:
 
 def _united(places: Array, frame: Array, masks: Packed, frames: Array) -> Packed:
     """One mask for each of the frames."""
-    some = slice(*np.searchsorted(frame, (frames[0], frames[-1] + 1)))
+    some = slice(np.searchsorted(frame, frames[0]), np.searchsorted(frame, frames[-1], side="right"))
     return united(masks, places[some], np.searchsorted(frames, frame[some]), len(frames))
 
 

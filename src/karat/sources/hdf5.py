@@ -10,12 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from .guard import GIB, MIB, refusal
+from .hdf5_heap import endless_heap
 from .stream import Array
 
 MAX_BYTES = 8 * GIB  # of all that is read
 TRUSTED_BYTES = GIB  # of which no file is too small to hold as much
 MAX_RATIO = 200
 MAX_TEXT = 64 * MIB
+MAX_TEXTS = 100_000
 MAX_ATTRIBUTE = 16 * MIB
 MAX_LINKS = 10_000_000
 MAX_CHUNK = 256 * MIB  # that a chunk can expand to unseen
@@ -38,11 +40,14 @@ class Hdf5:
             if not file.read(1):
                 raise refusal(path, "is empty (0 bytes)", "HDF5 was expected", "write the file again")
         self.path = path
-        self._most = self._left = min(MAX_BYTES, max(TRUSTED_BYTES, MAX_RATIO * path.stat().st_size))
+        self._size = path.stat().st_size
+        self._most = self._left = min(MAX_BYTES, max(TRUSTED_BYTES, MAX_RATIO * self._size))
         self._h5py = h5py
         self._file = h5py.File(path, "r")
         try:
             self._check_links()
+            if self._file.id.get_create_plist().get_sizes() != (8, 8) or endless_heap(path) is not None:
+                raise refusal(path, "is damaged where its texts are", "HDF5 was expected", "write the file again")
         except BaseException:
             self._file.close()
             raise
@@ -85,14 +90,24 @@ class Hdf5:
                 raise self._unfit(name, f"is {dataset.dtype}", "text was expected")
             found = []
         else:
-            self._check_size(name, dataset)
-            found, size = [], 0
-            for place in np.ndindex(dataset.shape):  # one by one: many may be the same long one
-                found.append(dataset[place])
-                size += len(found[-1])
-                if size > MAX_TEXT:
-                    raise self._unfit(name, f"has over {MAX_TEXT // MIB} MB of text", "less was expected")
+            if dataset.size > MAX_TEXTS:
+                raise self._unfit(name, f"has {dataset.size} texts", f"at most {MAX_TEXTS} were expected")
+            found = self._texts(name, dataset)
         return [_text(one) for one in found]
+
+    def _texts(self, name: str, dataset: Any) -> list[Any]:
+        """So many at once as the file would fill a bounded memory: all may be the same long one."""
+        at_once = max(MAX_TEXT // self._size, 1)
+        found, size = [], 0
+        if not dataset.shape:
+            return [dataset[()]]
+        for start in range(0, len(dataset), at_once):
+            some = dataset[start : start + at_once].ravel().tolist()
+            size += sum(map(len, some))
+            if size > MAX_TEXT:
+                raise self._unfit(name, f"has over {MAX_TEXT // MIB} MB of text", "less was expected")
+            found += some
+        return found
 
     def text(self, name: str) -> str:
         """The only text of a dataset; empty where there is no such dataset."""
@@ -128,15 +143,16 @@ class Hdf5:
         """No name leads to another file."""
         count = 0
 
-        def check(name: str, link: Any) -> None:
+        def strange(name: str, link: Any) -> str | None:  # nothing may be raised out of the library's own loop
             nonlocal count
             count += 1
-            if count > MAX_LINKS:
-                raise refusal(self.path, f"has over {MAX_LINKS} names", "fewer were expected", "split it")
-            if isinstance(link, self._h5py.ExternalLink):
-                raise self._unfit(name, "leads to another file", "one file was expected")
+            return name if count > MAX_LINKS or isinstance(link, self._h5py.ExternalLink) else None
 
-        self._file.visititems_links(check)
+        name = self._file.visititems_links(strange)
+        if count > MAX_LINKS:
+            raise refusal(self.path, f"has over {MAX_LINKS} names", "fewer were expected", "split it")
+        if name is not None:
+            raise self._unfit(name, "leads to another file", "one file was expected")
 
     def _check_size(self, name: str, dataset: Any) -> None:
         """The memory that reading takes, packed chunks included, before anything is read."""
@@ -161,14 +177,18 @@ class Hdf5:
             return
         skipped = 1 << filters.index(DEFLATE)
 
-        def check(chunk: Any) -> None:
-            if chunk.size * MAX_DEFLATED > MAX_CHUNK and not chunk.filter_mask & skipped:
-                _, data = dataset.id.read_direct_chunk(chunk.chunk_offset)
-                most = whole + CHECKSUM_BYTES
-                if len(zlib.decompressobj().decompress(data, most + 1)) > most:
-                    raise self._unfit(name, "expands to more than it declares", "a sound file was expected")
+        large: list[Any] = []
 
-        dataset.id.chunk_iter(check)
+        def note(chunk: Any) -> None:
+            if chunk.size * MAX_DEFLATED > MAX_CHUNK and not chunk.filter_mask & skipped:
+                large.append(chunk.chunk_offset)
+
+        dataset.id.chunk_iter(note)
+        most = whole + CHECKSUM_BYTES
+        for place in large:
+            _, data = dataset.id.read_direct_chunk(place)
+            if len(zlib.decompressobj().decompress(data, most + 1)) > most:
+                raise self._unfit(name, "expands to more than it declares", "a sound file was expected")
 
     def _unfit(self, name: str, found: str, expected: str) -> Exception:
         return refusal(f"{self.path}[{name}]", found, expected, "write the file again, as one plain file")

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from .arrays import open_npz
-from .fingerprint import digest
 from .guard import GIB, MAX_WHOLE_BYTES, MIB, check_frame, check_sides, guarded, refusal
-from .records import RecordKind, Source
 from .slab import Slab
 from .stream import Array
 
+EXPECTS = "masks (n, H, W) of instances with their frame and score"
 MAX_COLUMN_BYTES = 64 * MIB
 ALIASES = {"frame_idx": "frame", "labeled": "labelled", "labeled_frame_idx": "labelled"}
 _COLUMNS: Mapping[str, Any] = {"frame": np.int32, "score": np.float64, "labelled": np.int32}
@@ -85,7 +84,7 @@ def make_instances(masks: Any, frame: Any, **given: Any) -> InstanceMasks:
         if name not in _GIVEN:
             raise _refused("the instances", name)
     declared = {name: value for name, value in {**given, "frame": frame}.items() if value is not None}
-    with guarded("the instances", INSTANCE_MASKS.expects):
+    with guarded("the instances", EXPECTS):
         array, shape = np.asarray(masks), np.asarray(declared["shape"]) if "shape" in declared else None
         columns = {name: np.asarray(declared[name]) for name in _COLUMNS if name in declared}
     if not array.size and array.ndim < 3:  # no instance at all, as a list
@@ -94,30 +93,19 @@ def make_instances(masks: Any, frame: Any, **given: Any) -> InstanceMasks:
     return _instances("the instances", array, layout, columns, str(given.get("name", "")))
 
 
+def from_planes(
+    name: str, planes: Iterable[Array], count: int, size: tuple[int, int], columns: Mapping[str, Array]
+) -> InstanceMasks:
+    """Checked instances from `count` masks (H, W) of booleans, one after another, and the other arrays."""
+    return _instances(name, planes, _layout(name, (count, *size), np.dtype(bool), None), columns)
+
+
 def no_instances(truth: InstanceMasks) -> InstanceMasks:
     """The prediction of nothing beside a truth."""
     return make_instances(np.zeros((0, *truth.shape), bool), np.zeros(0, np.int32), name=truth.name)
 
 
-def to_instances(value: Any) -> InstanceMasks:
-    """Instances of what a user has in memory: themselves, or a mapping of their arrays."""
-    if isinstance(value, InstanceMasks):
-        return value
-    if isinstance(value, Mapping):
-        given = dict(value)
-        for name in ("masks", "frame"):
-            if name not in given:
-                raise refusal("the instances", f"have no {name}", "masks and frame were expected", "add it")
-        return make_instances(given.pop("masks"), given.pop("frame"), **given)
-    raise refusal(
-        f"a value of type {type(value).__name__}",
-        "holds no masks",
-        f"{INSTANCE_MASKS.expects} was expected",
-        "pass a mapping of arrays",
-    )
-
-
-def read_instances(path: Path) -> InstanceMasks:
+def read_npz(path: Path) -> InstanceMasks:
     """The instances of an npz; every array is checked by its header before it is read."""
     with zipfile.ZipFile(path) as archive:
         stored = [info.filename.removesuffix(".npy") for info in archive.infolist()]
@@ -134,25 +122,6 @@ def read_instances(path: Path) -> InstanceMasks:
     columns = {name: _small(slab) for name, slab in slabs.items()}
     layout = _layout(masks.name, masks.shape, masks.dtype, columns.pop("shape", None))
     return _instances(str(path), masks.read(1), layout, columns)
-
-
-@dataclass(frozen=True)
-class _File:
-    """Masks in a file."""
-
-    path: Path
-
-    def digest(self) -> str:
-        return digest(self.path)
-
-    def open(self) -> InstanceMasks:
-        return read_instances(self.path)
-
-
-def _expand(path: Path) -> Mapping[str, Source]:
-    if path.suffix.lower() != ".npz":
-        raise refusal(path, f"has the suffix {path.suffix!r}", "masks are read from .npz", "convert the file")
-    return {"": _File(path)}
 
 
 @dataclass(frozen=True)
@@ -271,13 +240,3 @@ def _refused(name: object, array: str) -> Exception:
 def _chosen(frame: Array, first: int | None, stride: int) -> Array:
     chosen: Array = (frame % stride == 0) & (frame < (np.iinfo(np.int32).max if first is None else first))
     return chosen
-
-
-INSTANCE_MASKS = RecordKind(
-    "instance_masks",
-    "masks (n, H, W) of instances with their frame and score",
-    frozenset({".npz"}),
-    _expand,
-    to_instances,
-    empty=no_instances,
-)

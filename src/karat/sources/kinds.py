@@ -25,7 +25,7 @@ from .convert import (
 )
 from .guard import check_frame, guarded, refusal
 from .images import IMAGE_SUFFIXES, images_in, open_folder, open_image
-from .instance_masks import INSTANCE_MASKS
+from .instance_files import INSTANCE_MASKS
 from .pose_files import POSES
 from .records import RecordKind, Source
 from .segments import open_segments

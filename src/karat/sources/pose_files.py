@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,8 @@ class PoseVideo:
         content = self.file.content()
         if isinstance(content, Coco):
             known = None if self.truth is None else self.truth.content()
-            return content.poses(known if isinstance(known, Coco) else None)
+            with _named(content.name):
+                return content.poses(known if isinstance(known, Coco) else None)
         return content[self.id]
 
     def digest(self) -> str:
@@ -174,25 +176,29 @@ def _listed(key: str, source: Any) -> Listed:
 
 
 def _read(path: Path) -> Content:
-    """All that a file holds; whatever is wrong with it is told with its name."""
+    """All that a file holds."""
+    with _named(path), guarded(path, POSES.expects):
+        suffix = path.suffix.lower()
+        if suffix == ".npz":
+            return read_npz(path)
+        if suffix == ".json":
+            document = loads(read_bounded(path, MAX_JSON, "poses in JSON"))
+            return read_coco(str(path), document) if is_coco(document) else _by_id(read_json(path, document))
+        if suffix not in READERS:
+            known = " ".join(sorted(POSES.suffixes))
+            raise refusal(path, f"has the suffix {suffix!r}", f"poses are read from {known}", CONVERT)
+        return _by_id(READERS[suffix](path))
+
+
+@contextmanager
+def _named(name: object) -> Iterator[None]:
+    """Whatever is wrong with a file is told with its name."""
     try:
-        with guarded(path, POSES.expects):
-            suffix = path.suffix.lower()
-            if suffix == ".npz":
-                return read_npz(path)
-            if suffix == ".json":
-                document = loads(read_bounded(path, MAX_JSON, "poses in JSON"))
-                if is_coco(document):
-                    return read_coco(str(path), document)
-                return _by_id(read_json(path, document))
-            if suffix not in READERS:
-                known = " ".join(sorted(POSES.suffixes))
-                raise refusal(path, f"has the suffix {suffix!r}", f"poses are read from {known}", CONVERT)
-            return _by_id(READERS[suffix](path))
+        yield
     except InputError as error:
-        if told(path) in str(error):
+        if told(name) in str(error):
             raise
-        raise InputError(f"{told(path)}: {error}") from error
+        raise InputError(f"{told(name)}: {error}") from error
 
 
 def _by_id(videos: Sequence[Poses]) -> Content:

@@ -27,7 +27,7 @@ def find(pred: Poses, truth: Poses) -> Iterator[Finding]:
             yield "error", str(error)
     unscored = int(np.isnan(pred.score).sum())
     if unscored and not one_node:
-        yield "error", f"{unscored} of {len(pred)} predictions have no score: pass --set matches.default_score=1, say."
+        yield "error", f"{unscored} of {len(pred)} predictions have no score: pass --default-score 1, say."
     elif len(pred) > 1 and not np.ptp(pred.score):
         yield "warning", "all predictions have one score: their order in the file decides the average precision."
     beyond = ~np.isin(pred.frame, truth.labelled)

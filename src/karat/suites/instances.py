@@ -46,7 +46,10 @@ SUITE = Suite(
         MaskCounts(),
         MaskFrames(),
     ),
-    options={"match": Option(selects={"mask": (*_BY_MASK, "mask_frames"), "semantic": ("semantic", "mask_frames")})},
+    options={
+        "match": Option(selects={"mask": (*_BY_MASK, "mask_frames"), "semantic": ("semantic", "mask_frames")}),
+        "default_score": Option(("mask_ranks.default_score",)),
+    },
     headline=(
         "mask_precision",
         "mask_recall",

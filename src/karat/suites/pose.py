@@ -84,6 +84,7 @@ SUITE = Suite(
     options={
         "sigma": Option(_SIGMAS),
         "sigmas": Option(_SIGMAS, _sigmas),
+        "default_score": Option(("matches.default_score", "coco_matches.default_score")),
         "match": Option(
             selects={
                 "oks": _names(*_BY_OKS, FrameCounts(), *_TRACKING),
