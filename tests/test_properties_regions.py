@@ -53,6 +53,23 @@ def test_sums_weights_and_means(shape, dtype, restricted, layout, seed):
 
 
 @MODEST
+@given(shapes, st.sampled_from(DTYPES), st.booleans(), layouts, seeds)
+def test_sums_of_products_of_deviations(shape, dtype, restricted, layout, seed):
+    """About the means of each frame and region; of a constant exactly 0, also where its sum is rounded."""
+    rng = np.random.default_rng(seed)
+    regions, masks = regions_of(rng, shape, restricted)
+    fields = [laid_out(values_of(rng, shape, dtype), layout), rng.normal(size=shape), np.full(shape, 0.1)]
+    found = regions.scatter(*fields)
+    assert found.shape == (shape[0], len(masks), 3, 3)
+    for b, r in np.ndindex(shape[0], len(masks)):
+        for i, j in np.ndindex(2, 2):
+            wanted = twin.scatter(fields[i], fields[j], masks[r], regions.valid, b)
+            assert found[b, r, i, j] == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    assert (found[:, :, 2] == 0).all()
+    assert (found[:, :, :, 2] == 0).all()
+
+
+@MODEST
 @given(shapes, st.booleans(), st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]), st.integers(1, 6), seeds)
 def test_counts_quantiles_and_histograms(shape, restricted, q, bins, seed):
     """Counts weigh, quantiles and histograms take a pixel in or leave it out."""

@@ -77,7 +77,8 @@ class Sums:
 def ratio(numerator: Array, denominator: Array) -> Array:
     """numerator / denominator in float64, NaN where the denominator is 0."""
     top, bottom = np.broadcast_arrays(np.asarray(numerator, np.float64), np.asarray(denominator, np.float64))
-    quotient: Array = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinities
+        quotient: Array = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
     return quotient
 
 

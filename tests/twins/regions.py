@@ -39,6 +39,16 @@ def count(labels: Array, bins: int, mask: Array | None, valid: Array | None, fra
     return [math.fsum(w for i, j, w in pixels if labels[frame, i, j] == label) for label in range(bins)]
 
 
+def scatter(a: Array, b: Array, mask: Array | None, valid: Array | None, frame: int) -> float:
+    """The weighted sum of products of how both deviate from their weighted means."""
+    whole = weight(a.shape, mask, valid, frame)
+    if not whole:
+        return 0.0
+    mean_a, mean_b = (total(one, mask, valid, frame) / whole for one in (a, b))
+    pixels = held(a.shape, mask, valid, frame)
+    return math.fsum(w * (float(a[frame, i, j]) - mean_a) * (float(b[frame, i, j]) - mean_b) for i, j, w in pixels)
+
+
 def quantile(values: Array, q: float, mask: Array | None, valid: Array | None, frame: int) -> float:
     """Between the two order statistics around q (n - 1), in proportion."""
     part = sorted(float(values[frame, i, j]) for i, j, _ in held(values.shape, mask, valid, frame))

@@ -39,7 +39,8 @@ class SampleDiversity(Metric):
     def measure(self, pred_samples: Array, deviation: Array, regions: Regions) -> Columns:
         lost = np.isnan(deviation)
         known = regions.where(~lost) if lost.any() else regions
-        width = pred_samples.max(axis=1).astype(np.float64) - pred_samples.min(axis=1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            width = pred_samples.max(axis=1).astype(np.float64) - pred_samples.min(axis=1)
         order = np.array([[_order(part) for part in frame] for frame in known.select(deviation)])
         median, ninth, top = np.moveaxis(order.reshape(*lost.shape[:1], len(regions), 3), -1, 0)
         return {
