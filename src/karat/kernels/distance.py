@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-FLOAT32_TELLS = 2048  # px
+FLOAT32_SIDE, FLOAT32_REACH = 2000, 600  # px
 
 
 def binned(here: NDArray[np.bool_], edges: Sequence[float]) -> NDArray[np.intp]:
     """In which bin the distance of every pixel to the nearest true one lies, somewhere being one: 0 up to and with the
     first of the rising edges, 1 to the second, ..."""
-    squares = _squares(here)
+    squares = _squares(here, edges[-1] + 1)
     top = int(min(squares.max(initial=0), edges[-1] * edges[-1] + 2))  # beyond it is but one bin
     bins = np.searchsorted(np.array(edges), np.sqrt(np.arange(top + 1)), side="left")
     return bins[np.minimum(squares, top)]
@@ -32,10 +32,13 @@ def to_nearest(here: NDArray[np.bool_]) -> NDArray[np.float64]:
     return exact
 
 
-def _squares(here: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Distances squared, which are integers. OpenCV's precise transform is of float32, which tells them apart on maps
-    with a diagonal of up to 2048 px, and not beyond."""
-    if here.ndim > 2 or math.hypot(*here.shape) > FLOAT32_TELLS:
+def _squares(here: NDArray[np.bool_], reach: float = math.inf) -> NDArray[np.int64]:
+    """Distances squared, which are integers: exact up to `reach`.
+
+    OpenCV's precise transform compares in float32, exactly on sides of up to 2000 px, and its roots are within 7e-7,
+    which tells squares apart up to 600 px.
+    """
+    if here.ndim > 2 or max(here.shape) > FLOAT32_SIDE or min(reach, math.hypot(*here.shape)) > FLOAT32_REACH:
         from scipy.ndimage import distance_transform_edt
 
         near = distance_transform_edt(~here)

@@ -45,6 +45,12 @@ def ranges(frames: Array) -> Array:
         return np.asarray(high.astype(np.float64) - low)
 
 
+def lowest(frames: Array) -> Array:
+    """The least of each frame (B, H, W), NaN left out; NaN of nothing."""
+    flat = frames.reshape(len(frames), -1)
+    return np.asarray(np.fmin.reduce(flat, axis=1)) if flat.size else np.full(len(frames), np.nan)
+
+
 def over_channels(values: Array) -> Array:
     """The sum over a last axis of channels, where there is one: (B, H, W)."""
     total: Array = values.sum(axis=-1) if values.ndim == 4 else values

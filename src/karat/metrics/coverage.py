@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 from karat.areas import Uncovered, Where
 from karat.metric import Array, Columns, Metric, Pool, Score, Statistic, Sums, ratio
 from karat.region import Regions
+from karat.rows import Rows
 
 _OBSERVED = Where("observed", "observed", "unobserved")
 
@@ -55,6 +57,12 @@ class Coverage(Metric):
         "coverage_ratio": Score(None, (0, np.inf), about="share of pixels that were observed"),
         "weight_share": Score(None, (0, 1), about="share of the weight of rmse@uncovered"),
     }
+
+    def remarks(self, rows: Rows) -> Iterable[str]:
+        """The maps of which nothing was observed."""
+        nothing = int((rows.columns["observed"][rows.region == 0] == 0).sum())
+        if nothing:
+            yield f"Nothing was observed in {nothing} map{'s' * (nothing > 1)}: there is no distance from it."
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {

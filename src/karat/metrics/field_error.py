@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from karat.errors import UsageError
-from karat.kernels.pixels import difference, ranges
+from karat.kernels.pixels import difference, lowest, ranges
 from karat.metric import Array, Columns, Metric, Pool, Score, Statistic, Sums, ratio
 from karat.region import Regions
+from karat.rows import Rows, reduce
+
+FLOOR = 0.9  # the share of a region's truth that may be at the floor without a word
 
 
 @dataclass(frozen=True)
 class FieldError(Statistic):
     """Of fields (B, H, W) the summed squares and sizes of pred - truth, of the truth its energy and how it deviates
-    from its mean in each region, the weight of the pixels and their number, and the range of each whole true field.
+    from its mean in each region, the weight of the pixels and their number, how many true ones are the lowest of their
+    field, and the range of each whole true field.
 
     Pixels that are NaN on either side are left out and counted (`missing="spread"`: they make the sums NaN, as
     published code does). Integers are widened (`arithmetic="given"`: they wrap, as published code lets them).
@@ -40,6 +45,7 @@ class FieldError(Statistic):
             "n": known.weight(truth.shape),
             "range": np.repeat(ranges(true)[:, None], len(regions), axis=1),
             "pixels": known.unweighted().weight(truth.shape),
+            "floor": known.unweighted().sum(true == lowest(true)[:, None, None]),
             "lost": regions.unweighted().sum(lost),
         }
 
@@ -107,6 +113,18 @@ class PixelCounts(Metric):
         **{f"undefined:{name}": "a count of nothing is zero" for name in scores},
         **{f"empty_region:{name}": "a count of nothing is zero" for name in scores},
     }
+
+    def remarks(self, rows: Rows) -> Iterable[str]:
+        """The regions where the truth is hardly more than its floor, as it is where a building map is inverted."""
+        count = len(rows.regions)
+        floor, pixels = (reduce(rows.columns[name], rows.region, count) for name in ("floor", "pixels"))
+        share = ratio(floor, pixels)
+        for region, own in zip(rows.regions[1:], share[1:].tolist(), strict=True):
+            if own > FLOOR > share[0]:
+                yield (
+                    f"In {region} {own:.0%} of the truth is the lowest value of its map (of everything {share[0]:.0%}): "
+                    "is a mask inverted?"
+                )
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {"n_pixels": s.pixels, "n_nan_pixels": s.lost}

@@ -28,8 +28,8 @@ class SSIM(Metric):
     Windows that reach a NaN are left out (`missing="spread"`: the frame is undefined). fill="mean" or "zero": each
     region is scored on frames that are their own mean in it, or 0, everywhere else, over the whole map, as published
     code does.
-    Values are those of scikit-image's full map; arithmetic="published": also its rounding, of fields (B, H, W) in single
-    precision, whose variances are differences of means.
+    Values are those of scikit-image's full map; arithmetic="published": also its rounding, of fields (B, H, W) in
+    single precision, whose variances are differences of means.
     Wang et al. 2004, doi:10.1109/TIP.2003.819861.
     """
 
