@@ -20,7 +20,7 @@ from karat.kernels.distance import binned, blurred
 from karat.parameters import settle
 from karat.region import Array, Labels, Map
 
-_RULE = re.compile(r"\s*value\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
+_RULE = re.compile(r"\s*value\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*", re.ASCII)
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
