@@ -18,7 +18,8 @@ GRID = (0.3, 0.6, 0.9, 1.2, 1.5, 1.8, 2.1, 2.4, 2.7, 3.0)
 
 @dataclass(frozen=True)
 class StandardizedError(Statistic):
-    """How many pixels have z = |pred - truth| / (pred_std + offset) within each value of `grid`, and within 1 and 2.
+    """The weight of pixels with z = |pred - truth| / (pred_std + offset) within each value of `grid`, and within 1 and
+    2; that of all, and their number.
 
     Pixels that are NaN in a field, or whose standard deviation is infinite or not above 0, are undefined: left out and
     counted (`undefined="miss"`: nothing is left out and NaN is not within, as published code has it).
@@ -49,14 +50,15 @@ class StandardizedError(Statistic):
         known = regions if self.undefined == "miss" or not out.any() else regions.where(~out)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # also of pixels that are in no region
             z = gap / (deviation + self.offset)
-            beyond = np.zeros(z.shape, np.intp)
+            beyond = np.zeros(z.shape, np.uint16)
             for limit in self.limits:
                 beyond += ~(z <= limit)
         return {
             "within": known.count(beyond, len(self.limits) + 1)[..., :-1].cumsum(axis=2),
             "n": known.weight(z.shape),
-            "lost": regions.sum(lost),
-            "flat": regions.sum(flat & ~lost),
+            "pixels": known.unweighted().weight(z.shape),
+            "lost": regions.unweighted().sum(lost),
+            "flat": regions.unweighted().sum(flat & ~lost),
         }
 
 
@@ -96,7 +98,8 @@ class Calibration(Metric):
 
 @dataclass(frozen=True)
 class DeviationCounts(Metric):
-    """How many pixels of a region are judged by their standard deviation, and how many are left out for it.
+    """How many pixels of a region are judged by their standard deviation, whatever they weigh, and how many have none
+    and are left out.
 
     pred, truth, pred_std: fields (B, H, W).
     """
@@ -115,4 +118,4 @@ class DeviationCounts(Metric):
     }
 
     def score(self, s: Sums) -> dict[str, Array]:
-        return {"n_std_pixels": s.n, "n_std_nan_pixels": s.lost, "n_std_zero_pixels": s.flat}
+        return {"n_std_pixels": s.pixels, "n_std_nan_pixels": s.lost, "n_std_zero_pixels": s.flat}

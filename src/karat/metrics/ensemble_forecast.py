@@ -15,7 +15,8 @@ from karat.region import Regions
 @dataclass(frozen=True)
 class EnsembleForecast(Statistic):
     """What samples of maps say of the truth: summed CRPS over all pairs and over those of different samples, variances
-    (ddof 1) and these times (N + 1) / N, squared errors of the samples' mean, and how many pixels there are.
+    (ddof 1) and these times (N + 1) / N, squared errors of the samples' mean; the weight of the pixels, their number,
+    and that of their samples.
 
     Pixels that are NaN in any sample or in the truth are left out and counted.
     """
@@ -42,8 +43,9 @@ class EnsembleForecast(Statistic):
                 "inflated": known.sum(variance * ((count + 1) / count)),
                 "squares": known.sum(gap * gap),
                 "n": known.weight(truth.shape),
-                "members": known.weight(truth.shape) * count,
-                "lost": regions.sum(lost),
+                "pixels": known.unweighted().weight(truth.shape),
+                "members": known.unweighted().weight(truth.shape) * count,
+                "lost": regions.unweighted().sum(lost),
             }
 
 
@@ -97,7 +99,8 @@ class EnsembleSpread(Metric):
 
 @dataclass(frozen=True)
 class EnsembleCounts(Metric):
-    """How many pixels of a region are judged by their samples, by how many of these, and how many are NaN and left out.
+    """How many pixels of a region are judged by their samples, whatever they weigh, by how many of these, and how many
+    are NaN and left out.
 
     pred_samples: (B, N, H, W); truth: fields (B, H, W).
     """
@@ -117,4 +120,4 @@ class EnsembleCounts(Metric):
     }
 
     def score(self, s: Sums) -> dict[str, Array]:
-        return {"n_sampled_pixels": s.n, "n_members": ratio(s.members, s.n), "n_sampled_nan_pixels": s.lost}
+        return {"n_sampled_pixels": s.pixels, "n_members": ratio(s.members, s.pixels), "n_sampled_nan_pixels": s.lost}
