@@ -121,10 +121,8 @@ class PixelCounts(Metric):
         share = ratio(floor, pixels)
         for region, own in zip(rows.regions[1:], share[1:].tolist(), strict=True):
             if own > FLOOR > share[0]:
-                yield (
-                    f"In {region} {own:.0%} of the truth is the lowest value of its map (of everything {share[0]:.0%}): "
-                    "is a mask inverted?"
-                )
+                said = f"In {region} {own:.0%} of the truth is its map's lowest value, of everything {share[0]:.0%}"
+                yield f"{said}: is a mask inverted?"
 
     def score(self, s: Sums) -> dict[str, Array]:
         return {"n_pixels": s.pixels, "n_nan_pixels": s.lost}

@@ -11,6 +11,7 @@ import numpy as np
 from .guard import MIB, guarded, refusal
 from .images import images_in
 from .stream import Array
+from .zarr import files_of, is_store
 
 CHUNK = 4 * MIB
 
@@ -26,6 +27,10 @@ def digest(source: Any) -> str:
     with guarded(name, "something to fingerprint"):
         if not isinstance(source, Path):
             _add_array(state, source)
+        elif source.is_dir() and is_store(source):
+            for path in files_of(source):
+                state.update(f"{path.relative_to(source).as_posix()} {path.stat().st_size} ".encode())
+                _add_file(state, path)
         elif source.is_dir():
             pictures = images_in(source)
             if not pictures:

@@ -33,6 +33,7 @@ from .slab import Slab, memory_slab, stack_frames
 from .stacks import array_slab
 from .stream import Array, Frames, Stream
 from .video import VIDEO_SUFFIXES, open_video
+from .zarr import ZARR, is_store
 
 ARRAY_SUFFIXES = frozenset({".npy", ".npz", ".safetensors"})
 Declared = tuple[tuple[int, ...], np.dtype[Any]]
@@ -60,7 +61,7 @@ class Kind:
     single: int | None = None
 
 
-_MAP_FILES = frozenset({".png", ".tif", ".tiff"}) | ARRAY_SUFFIXES
+_MAP_FILES = frozenset({".png", ".tif", ".tiff", ZARR}) | ARRAY_SUFFIXES
 _MAP_NAMES = ("map", "field", "pred", "target", "truth", "mean", "std", "mask", "building")
 
 
@@ -77,7 +78,7 @@ KINDS = {
         Kind(
             "ensemble",
             "the samples (N, H, W) of a map, or of several maps (n, N, H, W)",
-            ARRAY_SUFFIXES,
+            ARRAY_SUFFIXES | {ZARR},
             ("samples", "ensemble"),
             {3: "one", 4: "sequence"},
             check_ensemble,
@@ -166,7 +167,7 @@ def _open_path(path: Path, kind: Kind) -> Stream:
     ids = kind.name != "frames"
     if kind.name == "segments":
         _refuse_lossy(images_in(path) if path.is_dir() else [path])
-    if path.is_dir():
+    if path.is_dir() and not is_store(path):
         return open_folder(path, ids=ids)
     path.stat()
     suffix = path.suffix.lower()

@@ -19,6 +19,7 @@ from .kinds import Kind, kind_of
 from .records import RecordKind
 from .stacks import items
 from .stream import Array
+from .zarr import ZARR, is_store
 
 MAX_FOLDERS = 1_000_000
 
@@ -39,11 +40,12 @@ def collect(value: Any, kind: str, pattern: str | None = None, known: Collection
         if not root.exists():
             raise refusal(root, "does not exist", f"a file or folder of {asked.name} was expected", "check the path")
         with guarded(root, f"a file or folder of {asked.name}"):
-            found = _walk(root, asked) if root.is_dir() else _single(root, asked)
+            folder = root.is_dir() and not is_store(root)
+            found = _walk(root, asked) if folder else _single(root, asked)
             if isinstance(asked, RecordKind):
-                found = _expanded(found, asked, alone=not root.is_dir())
+                found = _expanded(found, asked, alone=not folder)
             elif asked.single is not None:
-                found = _unstacked(found, asked, asked.single, alone=not root.is_dir())
+                found = _unstacked(found, asked, asked.single, alone=not folder)
             else:
                 found = _apart(found, pattern, known)
             return _renamed(found, pattern)
@@ -227,7 +229,9 @@ def _walk(root: Path, kind: Kind | RecordKind) -> list[tuple[str, Any]]:
                     is_folder, is_file = entry.is_dir(), entry.is_file()
                 except OSError:
                     continue  # a link that leads round in a circle
-                if is_folder:
+                if is_folder and is_store(path) and ZARR in kind.suffixes:
+                    found.append((path.relative_to(root).with_suffix("").as_posix(), path))
+                elif is_folder:
                     pending.append((path, above | {here}))
                 elif not is_file:
                     continue

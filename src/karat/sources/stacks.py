@@ -14,14 +14,17 @@ from .guard import GIB, refusal
 from .safetensors import open_safetensors
 from .slab import Slab
 from .stream import Array
+from .zarr import ZARR, is_store, open_zarr
 
-STACK_SUFFIXES = frozenset({".npy", ".npz", ".safetensors"})
+STACK_SUFFIXES = frozenset({".npy", ".npz", ".safetensors", ZARR})
 MAX_PACKED = GIB  # of an archive, which is read whole to reach any of its items
 KEPT = 2
 
 
 def array_slab(path: Path, arrays: tuple[str, ...], labels: tuple[str, ...] = ()) -> Slab:
     """The array that a file is about, announced."""
+    if is_store(path):
+        return open_zarr(path, arrays)
     if path.suffix.lower() == ".npy":
         return open_npy(path)
     opener = open_npz if path.suffix.lower() == ".npz" else open_safetensors
