@@ -12,7 +12,7 @@ RANGE = (-186.0, -47.0)
 """dBm: nothing, and what a transmitter sends."""
 TRANSMITTERS = 3
 _DECAY = 2.6  # received power falls with this power of the distance
-_WALLS, _INDOORS = 55.0, 45.0  # the most that walls on the way, and a building around the receiver, take, in dB
+_WALLS, _INDOORS = 32.0, 40.0  # the most that walls on the way, and a building around the receiver, take, in dB
 _SHADOWING = 3.0  # the standard deviation of what else stands around, in dB
 _RAY = 256  # steps of a ray
 

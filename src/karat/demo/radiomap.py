@@ -39,7 +39,7 @@ class Forecast:
 def calibrated(truth: RadioMap, rng: Rng) -> tuple[Doubles, Doubles]:
     """Errors grow away from the walk, and are drawn from the normal distribution that the model names."""
     std = sixty_fourths(0.75 + 9.0 * (1 - np.exp(-truth.distance / 50)))
-    return truth.received + std * grain(rng, 1.5), std
+    return truth.received + std * grain(rng, 2.0), std
 
 
 def overconfident(truth: RadioMap, rng: Rng) -> tuple[Doubles, Doubles]:
@@ -78,7 +78,7 @@ def predict(model: str, truth: RadioMap, seed: int) -> Forecast:
     """What a model makes of a map. The draws are those of the map, so that two models may make the same errors."""
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *truth.name.encode(), 1])))
     mean, std = MODELS[model](truth, rng)
-    samples = mean + std * np.stack([grain(rng, 1.5) for _ in range(SAMPLES)])
+    samples = mean + std * np.stack([grain(rng, 2.0) for _ in range(SAMPLES)])
     return Forecast(sixty_fourths(mean), sixty_fourths(std), sixty_fourths(samples))
 
 
