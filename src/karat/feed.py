@@ -75,21 +75,25 @@ def as_bytes(frame: Array, value_range: tuple[float, float] | None, name: str) -
 
 def in_units(frame: Array, reading: Reading, spread: bool, name: str) -> Array:
     """Values brought from the range they are stored in to the scale they stand for: (x - a) (d - c) / (b - a) + c; of a
-    standard deviation only stretched. Without a declared scale they are what they are."""
+    standard deviation only stretched. Without a declared scale they are what they are.
+
+    Without a declared range, unsigned numbers of 8 and 16 bits are stored in that of their type, and floats are on the
+    scale already. A range that ends at 1 is of floats, beside pictures too.
+    """
     if reading.scale is None:
         return frame
     stored = reading.stored
+    if frame.dtype in (np.uint8, np.uint16) and (stored is None or stored[1] <= 1):
+        stored = (0.0, float(np.iinfo(frame.dtype).max))
     if stored is None:
         if frame.dtype.kind == "f":
             return frame
-        if frame.dtype not in (np.uint8, np.uint16):
-            raise InputError(
-                f"{name} holds {frame.dtype}: say what range it is stored in with --from, such as --from 0..255."
-            )
-        stored = (0.0, float(np.iinfo(frame.dtype).max))
-    stretch = (reading.scale[1] - reading.scale[0]) / (stored[1] - stored[0])
+        raise InputError(
+            f"{name} holds {frame.dtype}: say what range it is stored in with --from, such as --from 0..255."
+        )
+    (a, b), (c, d) = stored, reading.scale
     wide = frame.astype(np.float64)
-    return wide * stretch if spread else (wide - stored[0]) * stretch + reading.scale[0]
+    return wide * (d - c) / (b - a) if spread else (wide - a) * (d - c) / (b - a) + c
 
 
 def resized(frame: Array, kind: str, size: tuple[int, int], nearest: bool) -> Array:

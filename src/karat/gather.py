@@ -37,7 +37,9 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
     kinds = {name: suite.fields[name] for name in wanted} | dict.fromkeys(named, "mask")
     sources: dict[str, dict[str, Any]] = {name: {} for name in kinds}
     for name in sorted(kinds, key=lambda name: name != suite.truth):  # its ids tell others apart
-        found = collect({**wanted, **named}[name], kinds[name], pattern, sources[suite.truth])
+        found = collect(
+            {**wanted, **named}[name], kinds[name], pattern, sources[suite.truth], suite.arrays.get(name, ())
+        )
         sources[name] = {_text(key): source for key, source in found.items()}
     for name in wanted:
         if suite.fields[name] in RECORDS and (true := sources.get(truth_of(name))) is not None:

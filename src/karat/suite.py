@@ -110,6 +110,7 @@ class Suite:
     metrics: tuple[Metric, ...]
     protocols: Mapping[str, Protocol]
     reading: Reading = Reading()
+    arrays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # field -> names of its array among others
     shard_samples: int = 1
     options: Mapping[str, Option] = field(default_factory=dict)
     exports: Mapping[str, Export] = field(default_factory=dict)

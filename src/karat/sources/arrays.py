@@ -75,7 +75,7 @@ def open_npz(path: Path, names: tuple[str, ...], label_names: tuple[str, ...]) -
             member.read(start)
             yield cast("BinaryIO", member)
 
-    return file_slab(name, shape, dtype, at_data, fortran=fortran, labels=labels)
+    return file_slab(name, shape, dtype, at_data, fortran=fortran, labels=labels, packed=True)
 
 
 def _check_member(info: zipfile.ZipInfo, archive_size: int, name: str) -> None:

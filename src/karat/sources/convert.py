@@ -97,17 +97,17 @@ def to_mask(name: str, frame: Array) -> Array:
 
 
 def check_map(name: str, shape: Shape, dtype: Type) -> tuple[Shape, Type]:
-    """(H, W) of real numbers."""
-    if len(shape) != 2:
+    """(H, W) of real numbers; a picture may repeat it in three channels."""
+    if len(shape) != 2 and (len(shape) != 3 or shape[2] not in (3, 4)):
         raise _shape(name, shape, "(H, W), one number a pixel")
     if dtype.kind not in "biuf":
         raise _type(name, dtype, "real numbers")
-    return shape, dtype
+    return shape[:2], dtype
 
 
 def to_map(name: str, frame: Array) -> Array:
     check_map(name, frame.shape, frame.dtype)
-    return frame
+    return _one_channel(name, frame) if frame.ndim == 3 else frame
 
 
 def check_ensemble(name: str, shape: Shape, dtype: Type) -> tuple[Shape, Type]:
@@ -128,7 +128,9 @@ def _one_channel(name: str, frame: Array) -> Array:
     grey: Array = frame[..., 0]
     opaque = frame.shape[2] == 3 or bool((frame[..., 3] == frame[..., 3].max()).all())
     if not opaque or not (frame[..., 1:3] == grey[..., None]).all():
-        raise refusal(name, "has colours or transparency", "a mask has one value a pixel", "save it as a grey picture")
+        raise refusal(
+            name, "has colours or transparency", "one value a pixel was expected", "save it as a grey picture"
+        )
     return grey
 
 

@@ -164,7 +164,7 @@ def open_stream(source: Path | Array | Source, kind: str) -> Stream:
 
 
 def _open_path(path: Path, kind: Kind) -> Stream:
-    ids = kind.name != "frames"
+    ids = kind.name not in ("frames", "field", "spread")
     if kind.name == "segments":
         _refuse_lossy(images_in(path) if path.is_dir() else [path])
     if path.is_dir() and not is_store(path):
@@ -181,7 +181,12 @@ def _open_path(path: Path, kind: Kind) -> Stream:
     if suffix in VIDEO_SUFFIXES:
         return open_video(path, mask=kind.name == "mask")
     if suffix in IMAGE_SUFFIXES:
-        return open_image(path, ids=ids)
+        picture = open_image(path, ids=ids)
+        if kind.single is not None and picture.length != 1:
+            raise refusal(
+                path, f"has {picture.length} pages", "a map is one", "save each by itself, or all with np.save"
+            )
+        return picture
     if suffix == ".json":
         return open_segments(path)
     return _open_slab(array_slab(path, kind.arrays, kind.label_names), kind)

@@ -17,14 +17,20 @@ from .guard import guarded, refusal
 from .images import images_in, is_image, natural
 from .kinds import Kind, kind_of
 from .records import RecordKind
-from .stacks import items
+from .stacks import samples_of
 from .stream import Array
 from .zarr import ZARR, is_store
 
 MAX_FOLDERS = 1_000_000
 
 
-def collect(value: Any, kind: str, pattern: str | None = None, known: Collection[str] = ()) -> dict[str, Any]:
+def collect(
+    value: Any,
+    kind: str,
+    pattern: str | None = None,
+    known: Collection[str] = (),
+    arrays: tuple[str, ...] = (),
+) -> dict[str, Any]:
     """Samples by id, from a folder, a file, a mapping, a list of arrays or one array.
 
     Files: the id is the path inside the folder, with "/" and without suffix; a folder that directly holds
@@ -32,7 +38,8 @@ def collect(value: Any, kind: str, pattern: str | None = None, known: Collection
     searched in such an id and its first group, or the whole match, becomes the id; where it does not match it stays.
     Arrays: "0000", "0001", ...; one axis more than a clip of this kind has is many clips.
     Of a kind whose files hold several records, a sample's id is its own name in the file, below the file's id where
-    there are several files.
+    there are several files; of one whose arrays may be stacks of samples, its number likewise, and `arrays` are names
+    of the array that is meant, best first, where a file holds several.
     """
     asked = kind_of(kind)
     if isinstance(value, str | Path):
@@ -45,7 +52,7 @@ def collect(value: Any, kind: str, pattern: str | None = None, known: Collection
             if isinstance(asked, RecordKind):
                 found = _expanded(found, asked, alone=not folder)
             elif asked.single is not None:
-                found = _unstacked(found, asked, asked.single, alone=not folder)
+                found = _unstacked(found, asked, arrays, alone=not folder)
             else:
                 found = _apart(found, pattern, known)
             return _renamed(found, pattern)
@@ -53,12 +60,14 @@ def collect(value: Any, kind: str, pattern: str | None = None, known: Collection
         return _records(value, asked)
     if isinstance(value, Mapping):
         given = {_id(key): _source(item) for key, item in value.items()}
-        return (
-            given if asked.single is None else dict(_unstacked(list(given.items()), asked, asked.single, alone=False))
-        )
+        if asked.single is not None:
+            given = dict(_unstacked(list(given.items()), asked, arrays, alone=False))
+        return given
     if isinstance(value, list | tuple):
         return _numbered([as_array(item) for item in value])
     array = as_array(value)
+    if asked.single is not None and array.ndim == asked.single + 2 and array.shape[-3] == 1:
+        array = array[..., 0, :, :]  # maps of one channel
     return _numbered(list(array) if _is_many(array, asked) else [array])
 
 
@@ -121,18 +130,24 @@ def _without_copies(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return kept
 
 
-def _unstacked(found: list[tuple[str, Any]], kind: Kind, single: int, alone: bool) -> list[tuple[str, Any]]:
-    """The samples of every file; a stack among other files puts their numbers below its name."""
+def _unstacked(found: list[tuple[str, Any]], kind: Kind, arrays: tuple[str, ...], alone: bool) -> list[tuple[str, Any]]:
+    """The samples of every file; a stack of several among other files puts their numbers below its name. A file among
+    others that cannot be read stays a path, and fails by itself."""
     expanded: list[tuple[str, Any]] = []
     for stem, source in found:
         try:
-            inside = items(source, kind.arrays, single) if isinstance(source, Path) else None
+            with guarded(source, kind.expects):
+                inside = (
+                    samples_of(source, arrays or kind.arrays, kind.single or 0) if isinstance(source, Path) else None
+                )
         except InputError:
             if alone:
                 raise
             inside = None
+        if inside is not None and len(inside) == 1 and not alone:
+            inside = {"": next(iter(inside.values()))}
         within = "" if alone else stem + "/"
-        expanded += [(stem, source)] if inside is None else [(within + name, one) for name, one in inside.items()]
+        expanded += [(within + name if name else stem, one) for name, one in (inside or {"": source}).items()]
     return expanded
 
 

@@ -19,7 +19,7 @@ class Slab:
     """An array that has been announced and not yet read.
 
     read(depth) yields, in C order, the items under its first `depth` axes, each of shape[depth:].
-    item(index) is one item under the first axis.
+    item(index) is one item under the first axis; of what is `packed` it takes as long as the whole.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Slab:
     read: Callable[[int], Iterator[Array]]
     item: Callable[[int], Array]
     labels: tuple[str, ...] = ()
+    packed: bool = False
 
 
 def memory_slab(array: Array) -> Slab:
@@ -49,6 +50,7 @@ def file_slab(
     fortran: bool = False,
     bfloat16: bool = False,
     labels: tuple[str, ...] = (),
+    packed: bool = False,
 ) -> Slab:
     """An array in a file; `open_at_data` opens the file where the first item starts.
 
@@ -92,7 +94,7 @@ def file_slab(
             "only 8 GiB can be read whole",
             "save np.ascontiguousarray(array)",
         )
-    return Slab(name, shape, final, read, item, labels)
+    return Slab(name, shape, final, read, item, labels, packed or fortran)
 
 
 def stack_frames(slab: Slab) -> Frames:

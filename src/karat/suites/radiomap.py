@@ -89,6 +89,14 @@ SUITE = Suite(
     },
     required=("pred", "truth"),
     truth="truth",
+    arrays={
+        "pred": ("pred", "prediction", "mean", "map", "field"),
+        "pred_std": ("std", "pred_std", "sigma", "map", "field"),
+        "pred_samples": ("samples", "pred_samples", "ensemble"),
+        "truth": ("truth", "target", "map", "field"),
+        "observed": ("observed", "mask", "trajectory_mask", "map"),
+        "building": ("building", "building_map", "map"),
+    },
     metrics=(
         RMSE(of=_ERROR),
         MAE(of=_ERROR),
