@@ -22,14 +22,14 @@ def observed(ground: Bools, rng: Rng) -> Bools:
     home = anywhere(ground, rng)
     near = ground & (away(home) < REACH)
     stops = [home, *(anywhere(near, rng) for _ in range(STOPS))]
-    ways = _Ways(ground)
+    ways = Ways(ground)
     seen = np.zeros(ground.shape, bool)
     for start, goal in pairwise(stops):
         seen[tuple(ways.between(start, goal)[::STEP].T)] = True
     return seen
 
 
-class _Ways:
+class Ways:
     """The easiest ways over open ground; close to walls is hard to walk."""
 
     def __init__(self, ground: Bools) -> None:
