@@ -15,6 +15,9 @@ from karat.sources.stream import Stream
 from karat.suite import Reading
 
 
+ON_SCALE = ("field", "spread", "ensemble")  # kinds of fields that a declared scale is for
+
+
 class Feed:
     """Reads one stream block by block; `size` (H, W) is what its frames are brought to, None leaves them."""
 
@@ -38,7 +41,7 @@ class Feed:
     def _fit(self, frame: Array) -> Array:
         if self.kind == "frames":
             frame = as_bytes(frame, self.reading.value_range, self.stream.name)
-        if self.kind in ("field", "ensemble", "spread"):
+        if self.kind in ON_SCALE:
             frame = in_units(frame, self.reading, self.kind == "spread", self.stream.name)
         return (
             frame if self.size is None else resized(frame, self.kind, self.size, self.reading.depth_resize == "nearest")

@@ -18,7 +18,7 @@ from karat.areas import Area
 from karat.block import Block, Collected, Context, block_frames, measure_records
 from karat.cache import FrameCache
 from karat.errors import Inapplicable, InputError, KaratError, told
-from karat.feed import Feed, size_of
+from karat.feed import ON_SCALE, Feed, size_of
 from karat.metric import Array, Derived, Statistic
 from karat.progress import unwatched
 from karat.region import Map, complement
@@ -213,6 +213,10 @@ class _Measuring:
             size = sizes[partner] if differs and not is_mask(name) else None  # masks are laid on more than one field
             self.feeds[name] = Feed(chosen, self.plan.kind(name), reading, size)
         self.context = Context(self.sample.id, {name: stream.labels for name, stream in streams.items()})
+        scaled = {name: stream for name, stream in streams.items() if self.plan.kind(name) in ON_SCALE}
+        whole = [name for name, stream in scaled.items() if stream.dtype.kind in "iu"]
+        if whole and reading.scale is None:
+            self.facts["whole"] = whole
         nameless = {name: labels.count("") for name, labels in self.context.labels.items() if "" in labels}
         if nameless:
             self.facts["nameless"] = nameless

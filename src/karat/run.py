@@ -139,7 +139,7 @@ class Run:
     @cached_property
     def rows(self) -> dict[str, Rows]:
         """Everything that was measured, in key order, by the statistic's name."""
-        done = list(self.measured.values())
+        done = [self.measured[name] for name in self.samples if name in self.measured]  # in order nothing is copied
         return {
             name: concatenate([one.rows[statistic] for one in done if statistic in one.rows]) if done else empty()
             for name, statistic in self.identity.statistics.items()
@@ -264,6 +264,8 @@ class Run:
             yield f"{name} of {_count(count, 'sample')} resized to the truth."
         for name, count in Counter(name for one in facts for name in one.get("absent", ())).items():
             yield f"{name} of {_count(count, 'sample')} missing: scored as empty."
+        for name, count in Counter(name for one in facts for name in one.get("whole", ())).items():
+            yield f"{name} of {_count(count, 'sample')} holds whole numbers, taken as they are: declare a --scale if any."
         nameless: Counter[str] = sum((Counter(one.get("nameless", {})) for one in facts), Counter())
         for name, count in nameless.items():
             yield f"{_count(count, 'segment')} without a name in {name}: left out."
