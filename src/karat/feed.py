@@ -14,7 +14,6 @@ from karat.metric import Array
 from karat.sources.stream import Stream
 from karat.suite import Reading
 
-
 ON_SCALE = ("field", "spread", "ensemble")  # kinds of fields that a declared scale is for
 
 
