@@ -91,11 +91,9 @@ def test_tiles_of_a_map_change_no_bit(count, pixels, seed):
     rng = np.random.default_rng(seed)
     samples, truth = rng.normal(size=(2, count, 7, 9)), rng.normal(size=(2, 7, 9))
     wanted = ensemble.crps(samples, truth)
-    before, ensemble.TILE_PIXELS = ensemble.TILE_PIXELS, pixels
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ensemble, "TILE_PIXELS", pixels)
         np.testing.assert_array_equal(ensemble.crps(samples, truth), wanted)
-    finally:
-        ensemble.TILE_PIXELS = before
 
 
 @FEW

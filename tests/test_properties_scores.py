@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from twins import scores as twin
 from twins.draw import FEW, MODEST, Array, seeds
 
+from karat import score
 from karat.metric import Metric, Pool, Sums, Weighted, ratio
 from karat.rows import Rows, concatenate
-from karat.score import over_dataset
+from karat.score import by_sample, over_dataset
 
 SAMPLES = ("s1", "s2", "s3", "s4", "s5")
 REGIONS = ("all", "m")
@@ -65,6 +66,20 @@ def datasets(draw: st.DrawFn) -> twin.Measured:
 pools = st.sampled_from(["frame", "sample", "dataset"])
 failures = st.sets(st.sampled_from(SAMPLES), max_size=3)
 weightings = st.dictionaries(st.sampled_from(SAMPLES), st.integers(0, 3))
+
+
+@FEW
+@given(datasets(), st.sampled_from(["frame", "sample"]), st.integers(1, 4))
+def test_how_many_samples_are_scored_at_once_changes_no_bit(measured, pool, at_once):
+    """Samples without rows among them."""
+    rows = concatenate([to_rows(measured)])
+    wanted = by_sample(Toy(pool=pool), rows, SAMPLES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(score, "SAMPLES_AT_ONCE", at_once)
+        found = by_sample(Toy(pool=pool), rows, SAMPLES)
+    for name in wanted:
+        for column in ("value", "weight", "undefined_frames"):
+            np.testing.assert_array_equal(getattr(found[name], column), getattr(wanted[name], column))
 
 
 @MODEST

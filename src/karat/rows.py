@@ -55,8 +55,8 @@ class Rows:
         """The key columns, the most significant first. Every row measures both sides at once."""
         return self.sample, self.frame, self.item, self.region
 
-    def take(self, index: Array) -> Rows:
-        """The rows at `index`, in that order."""
+    def take(self, index: Array | slice) -> Rows:
+        """The rows at `index`, in that order; a slice copies nothing."""
         sample, frame, item, region = (key[index] for key in self.keys())
         columns = {name: column[index] for name, column in self.columns.items()}
         return Rows(self.samples, self.regions, sample, frame, item, region, columns, self.labels)
@@ -132,6 +132,8 @@ def concatenate(parts: Iterable[Rows]) -> Rows:
     same = np.ones(max(len(order) - 1, 0), bool)
     for key in key_columns:
         same &= key[order[1:]] == key[order[:-1]]
+    if not same.any() and (order[1:] > order[:-1]).all():
+        return joined
     return joined.take(order[np.concatenate(([True], ~same))] if len(order) else order)
 
 

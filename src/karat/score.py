@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,8 @@ from karat.intervals import clustered
 from karat.metric import Array, Metric, Sums, Weighted, metrics, ratio
 from karat.region import ALL
 from karat.rows import Rows, reduce
+
+SAMPLES_AT_ONCE = 500  # that are scored together, which bounds what is held besides the rows
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,21 @@ def by_frame(metric: Metric, rows: Rows) -> tuple[Rows, dict[str, Weighted]]:
 def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, Scored]:
     """Each sample's scores, pooled as the metric says (a metric pooled over the dataset: of that sample alone)."""
     rows = rows.of(samples)
-    shape = (len(samples), len(rows.regions))
+    if metric.combine == "rows" or (rows.sample[1:] < rows.sample[:-1]).any():
+        return _by_sample(metric, rows, len(samples))
+    parts = []
+    for start in range(0, max(len(samples), 1), SAMPLES_AT_ONCE):
+        stop = min(start + SAMPLES_AT_ONCE, len(samples))
+        part = rows.take(slice(*np.searchsorted(rows.sample, (start, stop))))
+        parts.append(_by_sample(metric, replace(part, sample=part.sample - np.int32(start)), stop - start))
+    return {
+        name: Scored(*(np.concatenate([getattr(one[name], of.name) for one in parts]) for of in fields(Scored)))
+        for name in parts[0]
+    }
+
+
+def _by_sample(metric: Metric, rows: Rows, count: int) -> dict[str, Scored]:
+    shape = (count, len(rows.regions))
     cell = rows.sample.astype(np.int64) * shape[1] + rows.region
     if metric.pool != "frame":
         scored = (
