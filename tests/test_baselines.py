@@ -10,12 +10,15 @@ import cv2
 import numpy as np
 import pytest
 
+import karat
+from karat.compare import baselines
 from karat.errors import InputError
 from karat.kernels.interpolate import BASELINES
 from karat.sources.baselines import Interpolated
 from karat.sources.fingerprint import digest
 from karat.sources.kinds import open_stream
 from karat.sources.pairing import collect
+from karat.suites import load
 
 TRUTH = np.array([[-60.0, -70, -80], [-90, -100, -110]], np.float32)
 SEEN = np.array([[1, 0, 0], [0, 0, 1]], bool)
@@ -85,3 +88,25 @@ def test_the_digest_is_of_everything_that_it_is_made_from() -> None:
     assert len({digest(one) for one in (same, *others)}) == 4
     parts = ("baseline", "idw2", digest(TRUTH), digest(SEEN))
     assert digest(same) == hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def test_baselines_of_a_run_are_on_its_scale() -> None:
+    """The same maps in dBm, in grey and in -1..1 have the same baselines: exact where they were observed."""
+    rng = np.random.default_rng(0)
+    grey, seen = rng.integers(0, 256, (2, 12, 16)).astype(np.uint8), rng.random((2, 12, 16)) < 0.2
+    dbm, scale = grey / 255 * 139 - 186, (-186.0, -47.0)
+    found = []
+    for truth, how in (
+        (dbm, {}),
+        (grey, {"scale": scale}),
+        (grey / 255 * 2 - 1, {"scale": scale, "stored": (-1.0, 1.0)}),
+    ):
+        given = {"truth": truth, "pred": truth, "observed": seen, "metrics": ["rmse"], **how}
+        suite = load("radiomap")
+        runs = baselines(karat.evaluate(suite, workers=1, **given), suite, "all", workers=1, **given)
+        assert list(runs) == list(BASELINES)
+        for run in runs.values():
+            assert run.scores["rmse@observed"].value == pytest.approx(0, abs=1e-9)
+        found.append([run.scores["rmse@unobserved"].value for run in runs.values()])
+    np.testing.assert_allclose(found, found[:1] * 3, rtol=1e-9)
+    assert min(found[0]) > 10

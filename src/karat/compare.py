@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from karat.errors import UsageError
 from karat.evaluation import evaluate
-from karat.metric import metrics
+from karat.feed import in_units
+from karat.metric import Array, metrics
 from karat.prepare import prepare
 from karat.run import Run
 from karat.score import of_keys, plain_number
-from karat.suite import Suite
+from karat.suite import Reading, Suite
 from karat.suites import load, names
 
 
@@ -67,10 +71,9 @@ def baselines(
     for name in chosen:
         if name not in suite.baselines:
             raise UsageError(f"{suite.name} has no baseline {name!r}; it has {', '.join(suite.baselines)}.")
-    made = {
-        name: {one.id: suite.baselines[name](one.sources) for one in prepare(suite, **inputs).samples}
-        for name in chosen
-    }
+    prepared = prepare(suite, **inputs)
+    read = partial(_as_stored, prepared.identity.reading)
+    made = {name: {one.id: suite.baselines[name](one.sources, read) for one in prepared.samples} for name in chosen}
     areas = {area.key for area in suite.areas}
     settings = {key: one for key, one in (inputs.get("settings") or {}).items() if key.partition(".")[0] in areas}
     shared = {name: value for name, value in inputs.items() if not name.startswith("pred")} | {"settings": settings}
@@ -81,6 +84,11 @@ def baselines(
         name: evaluate(suite, **shared, pred=pred, out=out / "baselines" / name if out else None, workers=workers)
         for name, pred in made.items()
     }
+
+
+def _as_stored(reading: Reading, truth: Array) -> Array:
+    """The truth in floats that are read as it is: in the range that fields are declared to be stored in, or units."""
+    return (truth if reading.stored is not None else in_units(truth, reading, False, "truth")).astype(np.float64)
 
 
 def _unfair(runs: Mapping[str, Run], suite: Suite | None) -> tuple[frozenset[str], list[str]]:

@@ -125,9 +125,9 @@ class Suite:
     comments: Callable[[Mapping[str, float]], Iterable[str]] = _silent  # sentences about {score: value}
     knows: Mapping[str, str] = field(default_factory=dict)  # what a method may have been given -> what that is
     favours: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # such an input -> regions that it favours
-    baselines: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(
+    baselines: Mapping[str, Callable[[Mapping[str, Any], Callable[[Any], Any]], Any]] = field(
         default_factory=dict
-    )  # a sample's sources -> pred
+    )  # a sample's sources, and how the truth is read -> pred
     baseline_inputs: tuple[str, ...] = ()  # what baselines are given
     citation: str = ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -65,11 +65,11 @@ def _comments(scores: Mapping[str, float]) -> Iterator[str]:
         )
 
 
-def _baseline(name: str, sources: Mapping[str, Any]) -> Any:
+def _baseline(name: str, sources: Mapping[str, Any], read: Callable[[Any], Any]) -> Any:
     """A prediction that is made of the truth where it was observed."""
     if sources.get("observed") is None:
         raise UsageError("Baselines are made of what was observed: pass --observed.")
-    return Interpolated(sources["truth"], sources["observed"], name, BASELINES[name])
+    return Interpolated(sources["truth"], sources["observed"], name, BASELINES[name], read)
 
 
 def _differ(question: str, spec: str, library: str, script: str) -> tuple[str, dict[str, str]]:
