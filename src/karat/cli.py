@@ -230,7 +230,7 @@ def describe(name: Annotated[str, typer.Argument(help="A metric, a score or a su
 
 @app.command()
 def demo(
-    suite: Annotated[str, typer.Argument(help="Whose demo: transfer or pose.")] = "transfer",
+    suite: Annotated[str, typer.Argument(help="Whose demo: transfer, pose or radiomap.")] = "transfer",
     out: Annotated[
         Path | None,
         typer.Option(help="Where the inputs and the runs go. Default: karat-demo/SUITE.", show_default=False),
