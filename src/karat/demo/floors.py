@@ -43,7 +43,7 @@ def floor(name: str, seed: int) -> Floor:
 
 
 def office(rng: Rng) -> tuple[Bools, float]:
-    """Walls around rooms on both sides of corridors, every room with a door."""
+    """Walls around rooms on both sides of a corridor, every room with a door."""
     walls = np.zeros((SIZE, SIZE), bool)
     left, top, right, bottom = 8, 10, SIZE - 8, SIZE - 10
     north, south = SIZE // 2 - 6, SIZE // 2 + 6  # the corridor's sides

@@ -27,8 +27,6 @@ class RadioMap:
     """Row, column."""
     received: Doubles
     """(H, W) dBm."""
-    indoors: Doubles
-    """(H, W) dB that are lost within buildings."""
     observed: Bools
     """(H, W) where it was measured."""
 
@@ -46,7 +44,7 @@ def radio_maps(floor: Floor, seed: int) -> list[RadioMap]:
     for number, place in enumerate(_places(floor, rng)):
         received = sixty_fourths(np.clip(_strength(floor, place, rng) - indoors, *RANGE))
         seen = observed(~floor.building, rng)
-        maps.append(RadioMap(f"{floor.name}_{number}", floor, place, received, indoors, seen))
+        maps.append(RadioMap(f"{floor.name}_{number}", floor, place, received, seen))
     return maps
 
 

@@ -60,7 +60,7 @@ def kriging(points: Array, values: Doubles, shape: Shape) -> Doubles:
     """Ordinary kriging by the exponential variogram that is fitted to the observations, solved in its dual form.
 
     The observations are taken to be exact: the nugget is variation below a pixel, and the map jumps to each of them.
-    Cressie 1993, Statistics for Spatial Data, doi:10.1002/9781119115151, 3.2; dual: 3.4.5.
+    Cressie 1993, Statistics for Spatial Data, doi:10.1002/9781119115151.
     """
     _solvable(points)
     spread = values / np.ptp(values)  # the map is the same on every scale
