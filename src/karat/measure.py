@@ -339,8 +339,9 @@ class _Measuring:
     def _fail(self, name: str, error: Exception) -> None:
         reason = str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}"
         for source in self.sample.sources.values():
-            if isinstance(source, Path):  # what went wrong is the same wherever the files lie
-                reason = reason.replace(told(source), told(source.name))
+            path = getattr(source, "path", source)
+            if isinstance(path, Path):  # what went wrong is the same wherever the files lie
+                reason = reason.replace(told(path), told(path.name))
         if self.crew.strict:
             raise InputError(f"{self.sample.id}: {reason}") from error
         self.failed.setdefault(name, " ".join(reason.split()))

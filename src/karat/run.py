@@ -265,7 +265,7 @@ class Run:
         for name, count in Counter(name for one in facts for name in one.get("absent", ())).items():
             yield f"{name} of {_count(count, 'sample')} missing: scored as empty."
         for name, count in Counter(name for one in facts for name in one.get("whole", ())).items():
-            yield f"{name} of {_count(count, 'sample')}: whole numbers, taken as they are; pass --scale if they have one."
+            yield f"{name} of {_count(count, 'sample')}: whole numbers as they are; pass --scale if they have one."
         nameless: Counter[str] = sum((Counter(one.get("nameless", {})) for one in facts), Counter())
         for name, count in nameless.items():
             yield f"{_count(count, 'segment')} without a name in {name}: left out."

@@ -109,6 +109,11 @@ class _Window:
         self._left -= count
         return count
 
+    def seek(self, offset: int, _whence: int) -> None:
+        """Forward, from here."""
+        self._file.seek(offset, 1)
+        self._left -= offset
+
     def read(self, size: int) -> bytes:
         data: bytes = self._file.read(min(size, self._left))
         self._left -= len(data)
