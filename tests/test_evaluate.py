@@ -11,6 +11,7 @@ from clips import moving, noisy, pair, rectangle, save, write_video
 from test_sources import rle
 
 from karat import BlurSSIM, CannyF1, InputError, KaratError, Meter, UsageError, evaluate
+from karat.block import BLOCK_BYTES
 from karat.sources import open_stream
 
 SETTINGS = {"blur_ssim.blur": "gaussian"}
@@ -282,7 +283,7 @@ def test_pictures_named_as_samples_are_one_each(tmp_path):
 def test_static_masks_over_several_blocks():
     pred, truth = (np.concatenate([clip] * 4).repeat(8, axis=1).repeat(8, axis=2) for clip in (PRED, TRUTH))
     mask = MASK[0].repeat(8, axis=0).repeat(8, axis=1)
-    assert truth.nbytes > 2 * (4 << 20), "more than two blocks"
+    assert truth.nbytes > 2 * BLOCK_BYTES, "more than two blocks"
     given = {"metrics": ["psnr"]}
     assert values(run(pred, truth, masks=mask, **given)) == values(
         run(pred, truth, masks=np.broadcast_to(mask, truth.shape[:3]).copy(), **given)

@@ -16,7 +16,7 @@ from karat.metric import Array, Columns, Derived, Statistic
 from karat.region import ALL, Labels, Map, Regions, make_regions, region_names
 from karat.rows import Rows, element_rows, frame_rows, item_rows
 
-BLOCK_BYTES = 4 << 20  # a constant, not a setting: blocks are cut by the data alone
+BLOCK_BYTES = 1 << 20  # a constant, not a setting: blocks are cut by the data alone
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def check(suite: Suite, inputs: dict[str, Any] | None = None) -> None:
 
 @app.command()
 def show(
-    folder: Annotated[Path, typer.Argument(help="A run's folder.")],
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or SLEAP-NN's metrics.npz.")],
     format: FormatOption = Format.table,
     by: ByOption = None,
     every: AllOption = False,
@@ -180,6 +180,12 @@ def show(
     from karat.folder import read_scores
     from karat.run import Run
 
+    if folder.suffix in (".npz", ".json") and folder.is_file():
+        from karat.report import nested
+        from karat.sources.sleap_metrics import read_metrics
+
+        _print(nested.table(folder, read_metrics(folder), every or format is not Format.table), format)
+        return
     scores = folder / "scores.json"
     if by:
         _print(_by(Run.load(folder), by), format)

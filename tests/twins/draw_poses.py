@@ -115,17 +115,25 @@ def _known(given: Any) -> Any:
 
 @dataclass(frozen=True)
 class Herd:
-    """How many frames, true tracks, predictions of nobody a frame, and nodes; how often something goes wrong."""
+    """How many frames, true tracks, predictions of nobody a frame, and nodes; how large the field is, and how often
+    something goes wrong."""
 
     frames: int
     animals: int
     strays: int
     nodes: int
+    field: int
     trouble: float
 
 
 herds = st.builds(
-    Herd, st.integers(1, 9), st.integers(0, 4), st.integers(0, 1), st.integers(1, 3), st.sampled_from([0.0, 0.1, 0.3])
+    Herd,
+    st.sampled_from([1, 2, 5, 10]),
+    st.integers(0, 4),
+    st.integers(0, 1),
+    st.integers(1, 3),
+    st.sampled_from([2, 9]),
+    st.sampled_from([0.0, 0.1, 0.3]),
 )
 
 
@@ -133,11 +141,11 @@ def tracked(seed: Any, herd: Herd) -> tuple[Poses, Poses]:
     """Animals that wander and meet, vanish and come back; their predictions swap tracks, begin new ones, are doubled or
     lost; truths and predictions without a track, and truths that are to be ignored."""
     rng = np.random.default_rng(seed)
-    bodies = rng.integers(0, 7, (herd.animals, herd.nodes, 2)) + rng.integers(0, 9, (herd.animals, 1, 2))
+    bodies = rng.integers(0, 7, (herd.animals, herd.nodes, 2)) + rng.integers(0, herd.field, (herd.animals, 1, 2))
     called, fresh = list(range(10, 10 + herd.animals)), 20
     sides: tuple[list[Any], list[Any]] = ([], [])
     for frame in range(herd.frames):
-        bodies = bodies + rng.integers(-2, 3, (herd.animals, 1, 2))
+        bodies = bodies + rng.integers(-1, 2, (herd.animals, 1, 2))
         if herd.animals > 1 and rng.random() < 2 * herd.trouble:
             a, b = rng.choice(herd.animals, 2, replace=False)
             called[a], called[b] = called[b], called[a]

@@ -147,6 +147,8 @@ def by(content: Mapping[str, Any], console: Console) -> None:
         console.print(table)
     else:
         _wide_table(content, console)
+    for note in content["notes"]:
+        console.print(_plain(f"  note: {note}"), style="cyan")
     console.print(_plain(content["signature"]), style="dim", soft_wrap=True)
 
 
