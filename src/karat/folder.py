@@ -213,6 +213,8 @@ def load(path: Path) -> Run:
         measured = folder.measured()
         data = fingerprint({name: Fingerprint(**one["hash"]) for name, one in folder.done_samples().items()})
         groups = head.get("groups", {})
+        if not isinstance(groups, dict) or (groups and set(groups) != set(head["samples"])):
+            raise InputError(f"{told(path)} has other groups than samples: evaluate again.")
         return Run(identity, data, tuple(head["samples"]), measured, head.get("notes", []), path, groups, head)
     except KeyError as error:
         raise InputError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -70,6 +72,11 @@ class Identity:
         return "|".join([*parts, *(f"{name}:{installed}" for name, installed in versions().items())])
 
 
+def digest_of(groups: Mapping[str, str]) -> str:
+    """sha256 in hex of which sample is in which group."""
+    return hashlib.sha256(json.dumps(sorted(groups.items())).encode()).hexdigest()
+
+
 @cache
 def versions() -> dict[str, str]:
     """The versions of what computes."""
@@ -124,7 +131,8 @@ class Run:
     def signature(self) -> str:
         """One line that says what these numbers are: equal lines mean comparable numbers on the same data."""
         truth, pred = self.data
-        return f"{self.identity}|n:{len(self.samples)}|data:{truth[:16]}|pred:{pred[:16]}"
+        line = f"{self.identity}|n:{len(self.samples)}|data:{truth[:16]}|pred:{pred[:16]}"
+        return f"{line}|groups:{digest_of(self.groups)[:16]}" if self.groups else line
 
     @property
     def inputs(self) -> tuple[str, ...]:
