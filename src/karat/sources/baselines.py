@@ -37,7 +37,7 @@ class Interpolated:
     """
 
     truth: Map
-    observed: Map
+    observed: Map | None
     name: str
     method: Callable[[Array, Array, tuple[int, int]], Array]
     values: Callable[[Array], Array] = _as_stored
@@ -45,6 +45,8 @@ class Interpolated:
 
     def open(self) -> Array:
         """The map (H, W), float64."""
+        if self.observed is None:
+            raise refusal("this sample", "has no mask", "baselines are made of what was observed", "give its mask")
         truth, mask = self.values(_only(self.truth, "field")), self.seen(_only(self.observed, "plain"))
         if truth.shape != mask.shape:
             found, wanted = (f"{array.shape[1]}x{array.shape[0]}" for array in (mask, truth))
@@ -54,7 +56,8 @@ class Interpolated:
 
     def digest(self) -> str:
         """sha256 in hex of what the map is made from: it is the same on every machine, the map to its last bit not."""
-        parts = ("baseline", self.name, digest(self.truth), digest(self.observed))
+        seen = "nothing" if self.observed is None else digest(self.observed)
+        parts = ("baseline", self.name, digest(self.truth), seen)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -67,7 +67,7 @@ def _comments(scores: Mapping[str, float]) -> Iterator[str]:
 
 def _baseline(name: str, sources: Mapping[str, Any], read: Callable[[Any], Any]) -> Any:
     """A prediction that is made of the truth where it was observed."""
-    if sources.get("observed") is None:
+    if "observed" not in sources:
         raise UsageError("Baselines are made of what was observed: pass --observed.")
     return Interpolated(sources["truth"], sources["observed"], name, BASELINES[name], read)
 
