@@ -120,7 +120,11 @@ def run(
     by: ByOption = None,
     every: AllOption = False,
     baselines: Annotated[
-        str | None, typer.Option(help="Score classical baselines beside it: all, or some by name.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Score classical baselines beside it: all, or some by name; the skill is against the first.",
+            show_default=False,
+        ),
     ] = None,
     inputs: dict[str, Any] | None = None,
 ) -> None:

@@ -32,6 +32,7 @@ class Comparison:
     unfair: frozenset[str]
     notes: tuple[str, ...]
     skill: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    against: str = ""
 
     def plain(self) -> dict[str, Any]:
         """As strict JSON has it."""
@@ -40,6 +41,7 @@ class Comparison:
             "ranked": self.ranked,
             "unfair": sorted(self.unfair),
             "notes": list(self.notes),
+            "against": self.against,
             "skill": skill,
             "runs": {name: run.plain() for name, run in self.runs.items()},
         }
@@ -59,7 +61,7 @@ def compare(runs: Mapping[str, Run], against: str | None = None) -> Comparison:
         notes.append("Not ranked: these runs have not the same truth and the same observations.")
     unfair, why = _unfair(runs, load(first.suite) if first.suite in names() else None)
     skill = _skill(runs, against) if against is not None else {}
-    return Comparison(dict(runs), not notes, unfair, (*notes, *why), skill)
+    return Comparison(dict(runs), not notes, unfair, (*notes, *why), skill, against or "")
 
 
 def baselines(

@@ -126,7 +126,7 @@ def comparison(found: Comparison, console: Console) -> None:
         table = [
             (f"{named[key][0]}", named[key][1], *(number(of.get(key)) for of in found.skill.values())) for key in rows
         ]
-        console.print("Skill: 1 - error / error of the baseline")
+        console.print(_plain(f"Skill: 1 - error / error of {found.against}"))
         console.print(_table(("score", "region", *found.skill), table))
     for note in found.notes:
         console.print(_plain(f"  note: {note}"), style="cyan")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from karat.errors import UsageError
+from karat.metric import part_kinds
 from karat.run import Run
 from karat.score import of_keys, plain_number
 
@@ -20,15 +21,18 @@ def by_part(content: Mapping[str, Any], kind: str) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {}
     for key, (score, region) in of_keys(content["scores"]).items():
         if region.startswith(start):
-            found.setdefault(region.removeprefix(start), {})[score] = content["scores"][key]["value"]
+            part, at, where = region.removeprefix(start).partition("@")
+            found.setdefault(part, {})[f"{score}{at}{where}"] = content["scores"][key]["value"]
     return _content(content, kind, found)
 
 
 def by_region(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The regions that a run's scores have, everything first."""
+    """The regions that a run's scores have, everything first; parts left out."""
     found: dict[str, dict[str, Any]] = {}
+    parts = part_kinds()
     for key, (score, region) in of_keys(content["scores"]).items():
-        found.setdefault(region, {})[score] = content["scores"][key]["value"]
+        if region.partition(":")[0] not in parts:
+            found.setdefault(region, {})[score] = content["scores"][key]["value"]
     return _content(content, REGION, found)
 
 
