@@ -121,13 +121,15 @@ def prepare(
     )
     how_made = {name: (one.field, repr(one.by)) for name, one in made.items()}
     identity = Identity(chosen.name, protocol, active, how, gathered.fields, areas, group_by or "", how_made)
+    if groups is not None and not group_by:
+        raise UsageError("Which of the --groups counts is not said: pass --group-by building, say.")
     by_sample = groups_of([sample.id for sample in gathered.samples], group_by, groups) if group_by else {}
     plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None, areas, made)
-    skipped = [
-        f"{snake(type(metric).__name__)} was not computed: pass {_flags(metric.statistic.fields())}."
-        for metric in wanted
-        if metric not in active
-    ]
+    idle: dict[tuple[str, ...], list[str]] = {}
+    for metric in wanted:
+        if missing := tuple(name for name in metric.statistic.fields() if name not in given):
+            idle.setdefault(missing, []).append(snake(type(metric).__name__))
+    skipped = [f"Not computed: {', '.join(names)}; pass {_flags(missing)}." for missing, names in idle.items()]
     stands = [f"{name} is {by} of {of}." for name, (of, by) in how_made.items()]
     strays = [
         f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
