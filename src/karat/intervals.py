@@ -80,7 +80,7 @@ def clustered(
     names, index = np.unique(np.asarray(clusters)[defined], return_inverse=True)
     if len(names) < 2:
         return None
-    total = np.bincount(index, (values * weights)[defined], len(names))
+    total = np.bincount(index, values[defined] * weights[defined], len(names))
     share = np.bincount(index, weights[defined], len(names))
     random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, len(names)])))
     chosen = random.integers(0, len(names), (draws, len(names)))
