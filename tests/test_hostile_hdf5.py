@@ -70,7 +70,6 @@ def replaced(path, name, **changes):
         ("instances", {"point_id_end": 5}, "nodes"),
         ("instances", {"skeleton": 4}, "skeleton"),
         ("instances", {"instance_type": 1}, "refers to entries"),
-        ("points", {"x": np.inf}, "infinite"),
     ],
 )
 def test_tables_that_refer_to_nothing(slp, name, changes, word):
@@ -147,6 +146,24 @@ def test_one_long_text_many_times(slp):
         file.seek(start)
         file.write(entry * 1000)
     refused(slp, "MB of text", memory=256 * MIB)
+
+
+@pytest.mark.parametrize("chunks", [None, (1,)])
+@pytest.mark.parametrize("user", [0, 512])
+def test_a_text_that_declares_gigabytes(tmp_path, chunks, user):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", userblock_size=user) as file:
+        for name, shape in (("tracks", (1, 2, 1, 1)), ("track_occupancy", (1, 1))):
+            file[name] = np.zeros(shape)
+        file["track_names"] = [b"one"]
+        file.create_dataset("node_names", data=["nose"], dtype=h5py.string_dtype(), chunks=chunks)
+        names = file["node_names"]
+        start = names.id.get_offset() if chunks is None else names.id.get_chunk_info(0).byte_offset
+    assert len(collect(path, "poses"))
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(b"\xff\xff\xff\xf0")
+    refused(path, "MB of text")
 
 
 def test_a_heap_in_which_the_library_would_never_end(slp):

@@ -52,7 +52,7 @@ vocs = st.fixed_dictionaries(
     }
 )
 denominators = st.sampled_from(["visible", "all"])
-NAMED = tuple(zip(NODES, (0.4, 0.1, 0.2, 0.3), strict=True))
+NAMED = tuple(zip(NODES[:4], (0.4, 0.1, 0.2, 0.3), strict=True))
 sigmas = st.sampled_from([0.025, 0.1, 0.5, (0.02, 0.1, 0.3, 0.5), NAMED])
 
 
@@ -276,8 +276,9 @@ def test_a_video_cut_in_two_scores_the_same_bits(shape, chosen, cut, seed):
 @FEW
 @given(shapes, rules, layouts, seeds)
 def test_the_order_of_the_videos_and_the_layout_change_no_bit(shape, chosen, layout, seed):
-    """Three videos at once; backwards, one by one and merged, in any memory layout."""
-    by = Matches(**chosen)
+    """Three videos at once; backwards, one by one and merged, in any memory layout. Twelve nodes are summed in blocks
+    where they lie in a row, and one by one where they do not."""
+    by, shape = Matches(**chosen), replace(shape, nodes=12)
     videos = {name: video((seed, number), shape) for number, name in enumerate("abc")}
     assume(applies(by, *videos.values()))
     for metrics in every_metric(by):
@@ -306,3 +307,32 @@ def test_a_truth_without_a_node_is_missed_and_not_thin() -> None:
     nobody = make_poses(np.zeros((0, 2, 2)), np.zeros(0, int))
     found = PoseCounts(of=Matches(scale="median", unlabelled="miss"))(nobody, truth)
     assert (found["n_gt"], found["n_gt_degenerate"], found["n_fn_unmatched"]) == (2, 1, 2)
+
+
+@pytest.mark.parametrize("scale", [1e154, 1e200, 1e307])
+def test_hostile_coordinates_are_no_crash(scale: float) -> None:
+    """Areas and distances that overflow: the other pair stays what it is."""
+    body = np.array([[0, 0], [10, 0], [10, 10], [0, 10]], float)
+    truth = make_poses([body * scale, body], [0, 1])
+    pred = make_poses([-body * scale, body], [0, 1], score=[1.0, 0.5], box=[[scale] * 4, [0, 0, 9, 9]])
+    for thin in ("ignore", "pixels", "exact"):
+        for metrics in every_metric(Matches(thin=thin)):
+            assert measured(metrics, (truth, pred))["oks_voc.mAR"] == 0.5
+        assert measured((OKS(of=Matches(thin=thin)),), (truth, pred))["mOKS"] == 1
+
+
+def test_an_area_at_the_limit_is_not_thin() -> None:
+    """A box of one pixel is no thinner than `min_area`; its OKS counts."""
+    body = make_poses([[[0, 0], [1, 1]]], [0], score=[1.0])
+    assert OKS()(body, body)["mOKS"] == 1
+    assert math.isnan(OKS(of=Matches(min_area=1.01))(body, body)["mOKS"])
+
+
+def test_half_alike_to_an_ignored_truth_is_ignored_with_it() -> None:
+    """One of its two nodes is there, exactly: OKS .5; of three .33 is a false positive."""
+    for missing, ignored in ((1, 1), (2, 0)):
+        points = np.array([[0, 0], [9, 9], [5, 5]], float)[: 1 + missing]
+        truth = make_poses([points], [0], ignore=[True])
+        pred = make_poses([np.where(np.arange(1 + missing)[:, None] < 1, points, np.nan)], [0], score=[1.0])
+        found = PoseCounts()(pred, truth)
+        assert (found["n_pred_ignored"], found["n_fp_unmatched"]) == (ignored, 1 - ignored)

@@ -165,9 +165,9 @@ def test_where_the_origin_is_changes_no_bit(herd, chosen, sigma, shift, seed):
 @FEW
 @given(herds, rules, sigmas, layouts, seeds)
 def test_the_order_of_the_videos_and_the_layout_change_no_bit(herd, chosen, sigma, layout, seed):
-    """Three videos at once; backwards, one by one and merged, in any memory layout."""
+    """Three videos of twelve nodes at once; backwards, one by one and merged, in any memory layout."""
     metrics = every_metric(Tracks(sigma=sigma, **chosen))
-    videos = {name: tracked((seed, number), herd) for number, name in enumerate("abc")}
+    videos = {name: tracked((seed, number), replace(herd, nodes=12)) for number, name in enumerate("abc")}
     whole, parts = Meter(*metrics), Meter(*metrics)
     whole.update(ids=list(videos), truth=[t for t, _ in videos.values()], pred=[p for _, p in videos.values()])
     for name in reversed(videos):
@@ -235,3 +235,12 @@ def test_a_track_is_in_one_place(side: str) -> None:
     once, twice = line((0, 1, 0.0), (0, 2, 5.0)), line((0, 1, 0.0), (0, 1, 5.0), name="cage")
     with pytest.raises(InputError, match=f"the {side} of cage has several instances of track 1 in frame 0"):
         HOTA()(*((once, twice) if side == "truth" else (twice, once)))
+
+
+@pytest.mark.parametrize("scale", [1e154, 1e200, 1e307])
+def test_hostile_coordinates_are_no_crash(scale: float) -> None:
+    """Areas and distances that overflow are no match; the other one is."""
+    body = np.array([[0, 0], [10, 0], [10, 10], [0, 10]], float)
+    truth, pred = (make_poses([side * body * scale, body], [0, 0], track=[1, 2]) for side in (1, -1))
+    found = measured(every_metric(Tracks()), (truth, pred))
+    assert (found["CLR_TP"], found["IDTP"], found["HOTA_TP"]) == (1, 1, 1)

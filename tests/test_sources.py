@@ -302,6 +302,14 @@ def test_jpeg_unicode_and_odd_names(tmp_path):
     assert len(read(tmp_path / "a:b\n雪.mp4", "frames")) == 24
 
 
+def test_tags_that_are_no_text(tmp_path):
+    write_video(tmp_path / "a.mp4")
+    written = (tmp_path / "a.mp4").read_bytes()
+    assert b"Lavf" in written, "the name of the writer is a tag"
+    (tmp_path / "a.mp4").write_bytes(written.replace(b"Lavf", b"\xff\xfe\xe9\xe8"))
+    assert len(read(tmp_path / "a.mp4", "frames")) == 24
+
+
 @pytest.mark.parametrize(
     "dtype,suffix", [(np.uint16, "png"), (np.float32, "tif"), (np.float64, "tif"), (np.uint8, "png")]
 )

@@ -58,7 +58,11 @@ def as_bytes(frame: Array, value_range: tuple[float, float] | None, name: str) -
     if frame.dtype == np.uint8:
         return frame
     if value_range is None:
-        found = f", from {np.nanmin(frame):.4g} to {np.nanmax(frame):.4g} in the first" if frame.size else ""
+        found = (
+            f", from {np.fmin.reduce(frame, axis=None):.4g} to {np.fmax.reduce(frame, axis=None):.4g} in the first"
+            if frame.size
+            else ""
+        )
         raise InputError(
             f"{name} holds {frame.dtype} frames{found}: say what is black and white with --range, such as --range 0..1."
         )

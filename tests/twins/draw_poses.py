@@ -11,7 +11,7 @@ from twins import poses as twin
 
 from karat.sources.poses import Poses, make_poses
 
-NODES = ("nose", "left_shoulder", "right_hip", "tail")
+NODES = ("nose", "left_shoulder", "right_hip", "tail", *(f"joint {number}" for number in range(8)))
 SCORES = (0.25, 0.5, 0.75, 1.0)
 AREAS = (0.0, 0.5, 20.0, 32.0**2, 96.0**2, 2e4)
 

@@ -64,6 +64,7 @@ class CocoMatches(Statistic):
         if self.max_detections < 1:
             raise UsageError(f"CocoMatches.max_detections is at least 1, not {self.max_detections}.")
 
+    @np.errstate(over="ignore", invalid="ignore")  # coordinates of 1e200: their areas and distances are no pairs
     def measure(self, pred: Poses, truth: Poses) -> Elements:
         one_skeleton(pred, truth)
         pred = pred.ordered_as(truth)

@@ -33,6 +33,7 @@ class Distance(Metric):
     parts: ClassVar = {"node": "Avg_dist of each node"}
     aliases: ClassVar = ("EPE", "distance_metrics.avg", *(f"distance_metrics.p{p}" for p in PERCENTILES))
 
+    @np.errstate(over="ignore", invalid="ignore")  # of distances that overflow
     def score(self, s: Sums) -> dict[str, float]:
         distance = s.distance[paired(s)]
         known = ~np.isnan(distance)

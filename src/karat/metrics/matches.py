@@ -95,6 +95,7 @@ class Matches(Statistic):
         super().__post_init__()
         positive_area(self)
 
+    @np.errstate(over="ignore", invalid="ignore")  # coordinates of 1e200: their areas and distances are no pairs
     def measure(self, pred: Poses, truth: Poses) -> Elements:
         one_skeleton(pred, truth)
         pred = pred.ordered_as(truth)

@@ -94,6 +94,7 @@ class Tracks(Statistic):
         if self.near <= 0:
             raise UsageError(f"Tracks.near is positive, not {self.near!r}.")
 
+    @np.errstate(over="ignore", invalid="ignore")  # coordinates of 1e200: their areas and distances are no pairs
     def measure(self, pred: Poses, truth: Poses, sample: Any) -> Elements:  # noqa: ARG002
         one_skeleton(pred, truth)
         for side, poses in (("true", truth), ("predicted", pred)):
@@ -199,15 +200,14 @@ class _Sides:
         """Of true (F, T) and predicted (F, P) instances, (F, T, P)."""
         points, area = self.truth.points[truths], box_area(self.truth.points[truths])
         sigma = per_node(self.by.sigma, self.truth.nodes, points.shape[2])
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = squared_distances(points, self.pred.points[preds])
-            spread = (2 * sigma) ** 2 * 2 * (area[..., None] + EPS)
-            similar = oks(squares, ~np.isnan(points[..., 0]), spread)
-            thin = area < self.by.min_area
-            if thin.any():
-                both = ~np.isnan(squares)
-                apart = ratio(np.sqrt(squares).sum(axis=-1, where=both), both.sum(axis=-1))
-                similar = np.where(thin[:, None], (1 - apart / self.by.near).clip(min=0), similar)
+        squares = squared_distances(points, self.pred.points[preds])
+        spread = (2 * sigma) ** 2 * 2 * (area[..., None] + EPS)
+        similar = oks(squares, ~np.isnan(points[..., 0]), spread)
+        thin = area < self.by.min_area
+        if thin.any():
+            both = ~np.isnan(squares)
+            apart = ratio(np.sqrt(squares).sum(axis=-1, where=both), both.sum(axis=-1))
+            similar = np.where(thin[:, None], (1 - apart / self.by.near).clip(min=0), similar)
         return np.nan_to_num(similar).swapaxes(1, 2)
 
     def place(self, poses: Poses, index: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from .guard import GIB, MIB, refusal
-from .hdf5_heap import endless_heap
+from .hdf5_heap import declared_text, endless_heap
 from .stream import Array
 
 MAX_BYTES = 8 * GIB  # of all that is read
@@ -92,6 +92,9 @@ class Hdf5:
         else:
             if dataset.size > MAX_TEXTS:
                 raise self._unfit(name, f"has {dataset.size} texts", f"at most {MAX_TEXTS} were expected")
+            self._check_size(name, dataset)
+            if declared_text(self.path, dataset) > MAX_TEXT:
+                raise self._unfit(name, f"declares over {MAX_TEXT // MIB} MB of text", "less was expected")
             found = self._texts(name, dataset)
         return [_text(one) for one in found]
 

@@ -117,8 +117,6 @@ def make_poses(points: Any, frame: Any, **given: Any) -> Poses:
     if points.ndim != 3 or points.shape[2] not in (2, 3):
         raise refusal("the poses", f"have points of shape {points.shape}", "(n, nodes, 2) was expected", "reshape them")
     count, nodes = points.shape[:2]
-    if np.isinf(points).any():
-        raise refusal("the poses", "have infinite points", "missing ones are NaN", "correct them")
     points = np.ascontiguousarray(np.where(np.isfinite(points).all(axis=2, keepdims=True), points, np.nan))
     shapes: Mapping[str, tuple[tuple[int, ...], Any, Any]] = {
         "frame": ((count,), np.int32, None),

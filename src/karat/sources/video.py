@@ -106,7 +106,9 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     import av
 
     check_whole(path)
-    with av.open(f"file:{path}", options=dict(_SAFE), metadata_errors="replace") as container:
+    # Tags that are no UTF-8 end a PyAV before 19, which no longer takes the option.
+    tags = {} if int(av.__version__.partition(".")[0]) >= 19 else {"metadata_errors": "replace"}
+    with av.open(f"file:{path}", options=dict(_SAFE), **tags) as container:
         video = container.streams.best("video")
         if video is None:
             raise refusal(path, "has no video stream", "a video was expected", "check the file")
