@@ -224,9 +224,7 @@ def example(metric: Metric, seed: int = 0, samples: int = 3, level: float = LEVE
 def _sample(metric: Metric, seed: int, number: int, level: float) -> Sample:
     fields = {}
     for name in metric.statistic.fields():
-        ending = (
-            name.removeprefix("pred").removeprefix("truth").removesuffix("_samples")
-        )  # of that truth
+        ending = name.removeprefix("pred").removeprefix("truth").removesuffix("_samples")  # of that truth
         key = (seed, number, *ending.encode())
         own = kind(name, metric)
         truth = own.truth(np.random.default_rng(key))
