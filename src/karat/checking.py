@@ -13,12 +13,13 @@ import numpy as np
 from karat.engines.local import each
 from karat.errors import KaratError
 from karat.evaluation import cores, estimate
-from karat.feed import as_bytes, size_of
+from karat.feed import ON_SCALE, as_bytes, in_units, size_of
 from karat.gather import flag
 from karat.measure import Plan, Sample, is_mask, partner_of, truth_of
 from karat.metric import Array
 from karat.prepare import Prepared, prepare
 from karat.progress import progress
+from karat.region import Labels
 from karat.sources.fingerprint import digest
 from karat.sources.kinds import RECORDS, open_record, open_stream
 from karat.sources.records import Level
@@ -27,6 +28,7 @@ from karat.sources.video import VIDEO_SUFFIXES, count_packets
 from karat.suite import Suite
 
 LOOKED_AT = 3  # frames of every source whose values are looked at
+AT_FLOOR = 0.9  # the share of a region whose truth may be the lowest of the map without a word
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ def _counted(sample: Sample, prepared: Prepared, advance: Callable[[int], None])
 def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
     streams: dict[str, Stream] = {}
     records: dict[str, Any] = {}
+    looked: dict[str, list[Array]] = {}
     plan = prepared.plan
     for name, source in sample.sources.items():
         kind = plan.kind(name)
@@ -82,12 +85,20 @@ def _sample(sample: Sample, prepared: Prepared) -> Iterator[Finding]:
                 continue
             with open_stream(source, kind) as stream:
                 streams[name] = stream
-                for level, message in _values(name, stream, plan):
+                looked[name] = list(islice(stream, LOOKED_AT))
+                for level, message in _values(name, looked[name], stream, plan):
                     yield Finding(level, sample.id, message)
             _whole(source, stream)
         except KaratError as error:
             yield Finding("error", sample.id, str(error))
-    for level, message in [*_shapes(streams, plan), *_doubts(records, plan), *_copies(sample)]:
+    found = [
+        *_shapes(streams, plan),
+        *_doubts(records, plan),
+        *_copies(sample),
+        *_units(looked, plan),
+        *_regions(looked, plan),
+    ]
+    for level, message in found:
         yield Finding(level, sample.id, message)
 
 
@@ -102,8 +113,7 @@ def _whole(source: Any, stream: Stream) -> None:
         )
 
 
-def _values(name: str, stream: Stream, plan: Plan) -> Iterator[tuple[Level, str]]:
-    frames = list(islice(stream, LOOKED_AT))
+def _values(name: str, frames: Sequence[Array], stream: Stream, plan: Plan) -> Iterator[tuple[Level, str]]:
     kind = plan.kind(name)
     if not frames:
         yield "error", f"{name} has no frames."
@@ -117,6 +127,8 @@ def _values(name: str, stream: Stream, plan: Plan) -> Iterator[tuple[Level, str]
         yield "warning", f"{name} has no valid depth (finite, above 0) in its first frames."
     if kind == "mask" and (low == high):
         yield "warning", f"{name} is {low:g} everywhere in its first frames: one of its regions is empty."
+    if kind in ON_SCALE:
+        yield from _numbers(name, values, plan)
     if "" in stream.labels:
         yield "warning", f"{name} has segments without a name, {stream.labels.count('')}: they are left out."
     if kind == "segments" and high == 0:
@@ -146,6 +158,110 @@ def _levels(name: str, frames: Sequence[Array], low: float, high: float, plan: P
             as_bytes(frame, declared, name)
     except KaratError as error:
         yield "error", str(error)
+
+
+def _numbers(name: str, values: Array, plan: Plan) -> Iterator[tuple[Level, str]]:
+    """What is doubtful about the numbers of a field, and about the scale that they are taken to be on."""
+    lost = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
+    if lost:
+        yield "warning", f"{name} is NaN in {lost} of {values.size} pixels: they are left out."
+    known = values[np.isfinite(values)]
+    if len(known) + lost < len(values):
+        yield "warning", f"{name} is infinite in {len(values) - len(known) - lost} pixels: its errors are infinite too."
+    if not len(known):
+        return
+    low, high = float(known.min()), float(known.max())
+    if plan.kind(name) == "spread":
+        if low <= 0:
+            yield (
+                "warning",
+                f"{name} is 0 or less in {int((known <= 0).sum())} pixels: what it says is undefined there.",
+            )
+        return
+    if low == high and name == truth_of(name):
+        yield "warning", f"{name} is {low:g} everywhere: it has no variance and no structure."
+    reading = plan.reading
+    spans, units = f"{name} holds {values.dtype} values from {low:.4g} to {high:.4g}", reading.units or "its unit"
+    if reading.scale is None:
+        if values.dtype.kind in "iu":
+            yield "warning", f"{spans} and no scale is declared: pass --scale, such as -186..-47, if they have one."
+        return
+    if values.dtype.kind == "f" and reading.stored is None and _unit(low, high):
+        if not (reading.scale[0] <= low and high <= reading.scale[1]):
+            likely = "-1..1" if low < 0 else "0..1"
+            yield "warning", f"{spans}, taken to be in {units} already: pass --from {likely} if they are stored so."
+    else:
+        brought = in_units(known, reading, False, name)
+        if not _near(float(brought.min()), float(brought.max()), reading.scale):
+            yield "warning", f"{spans}, far outside of what {_range(reading.scale)} allows: check --scale and --from."
+
+
+def _unit(low: float, high: float) -> bool:
+    """Whether values look like what models are trained on: -1 to 1, or 0 to 1."""
+    return low >= -1.001 and high <= 1.001
+
+
+def _units(looked: Mapping[str, list[Array]], plan: Plan) -> Iterator[tuple[Level, str]]:
+    """Sides on different scales, where none is declared."""
+    if plan.reading.scale is not None:
+        return
+    spans = {}
+    for name, frames in looked.items():
+        if plan.kind(name) not in ON_SCALE or plan.kind(name) == "spread" or not frames:
+            continue
+        values = np.stack(frames)
+        known = values[np.isfinite(values)]
+        if known.size:
+            spans[name] = (float(known.min()), float(known.max()))
+    for name, span in spans.items():
+        truth = spans.get(plan.suite.truth, span)
+        if _unit(*span) != _unit(*truth):
+            own, other = (f"from {low:.4g} to {high:.4g}" for low, high in (span, truth))
+            said = f"{name} is {own}, {plan.suite.truth} {other}"
+            yield "warning", f"{said}: bring them to one unit, with --scale and --from where one is stored in another."
+
+
+def _near(low: float, high: float, span: tuple[float, float]) -> bool:
+    """Whether values lie within a range, or no further outside than it is wide."""
+    width = span[1] - span[0]
+    return span[0] - width <= low and high <= span[1] + width
+
+
+def _regions(looked: Mapping[str, list[Array]], plan: Plan) -> Iterator[tuple[Level, str]]:
+    """What is doubtful about regions that are made of fields: masks that are none, empty ones, inverted ones."""
+    truth = looked.get(plan.suite.truth, [])
+    faulty: set[str] = set()
+    for area in plan.areas:
+        fields = {name: np.stack(looked[name]) for name in area.needs if looked.get(name)}
+        if set(fields) != set(area.needs) or set(area.needs) & faulty:
+            continue
+        if len({array.shape for array in fields.values()}) > 1:
+            continue
+        try:
+            maps = area.maps(fields)
+        except KaratError as error:
+            faulty |= set(area.needs)
+            yield "error", str(error)
+            continue
+        for name, mask in maps.items():
+            if isinstance(mask, Labels) or mask is None or mask.dtype != bool or len(area.needs) > 1:
+                continue
+            if not mask.any():
+                yield "warning", f"no pixel is {name}: what is scored there, or by its distance, is undefined."
+            elif name == area.names[0] and len(truth) == len(mask) and truth[0].shape == mask.shape[1:]:
+                yield from _at_floor(name, mask, np.stack(truth))
+
+
+def _at_floor(region: str, mask: Array, truth: Array) -> Iterator[tuple[Level, str]]:
+    """A region where the truth is hardly more than its lowest value: what is outside of free space may well be."""
+    known = truth[np.isfinite(truth)].astype(np.float64)
+    inside = truth[mask & np.isfinite(truth)]
+    if not inside.size or known.min() == known.max():
+        return
+    share = float((inside == known.min()).mean())
+    if share >= AT_FLOOR:
+        said = f"the truth is at its lowest, {known.min():g}, in {share:.0%} of {region}"
+        yield "warning", f"{said}: is the mask the other way round?"
 
 
 def _shapes(streams: Mapping[str, Stream], plan: Plan) -> Iterator[tuple[Level, str]]:
