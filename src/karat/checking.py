@@ -188,7 +188,7 @@ def _numbers(name: str, values: Array, plan: Plan) -> Iterator[tuple[Level, str]
         return
     if values.dtype.kind == "f" and reading.stored is None and _unit(low, high):
         if not (reading.scale[0] <= low and high <= reading.scale[1]):
-            likely = "-1..1" if low < 0 else "0..1"
+            likely = "-1..1" if low < -0.5 else "0..1"
             yield "warning", f"{spans}, taken to be in {units} already: pass --from {likely} if they are stored so."
     else:
         brought = in_units(known, reading, False, name)
@@ -197,8 +197,8 @@ def _numbers(name: str, values: Array, plan: Plan) -> Iterator[tuple[Level, str]
 
 
 def _unit(low: float, high: float) -> bool:
-    """Whether values look like what models are trained on: -1 to 1, or 0 to 1."""
-    return low >= -1.001 and high <= 1.001
+    """Whether values look like what models are trained on: -1 to 1, or 0 to 1, and a little beyond."""
+    return low >= -1.5 and high <= 1.5
 
 
 def _units(looked: Mapping[str, list[Array]], plan: Plan) -> Iterator[tuple[Level, str]]:
