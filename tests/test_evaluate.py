@@ -234,7 +234,7 @@ def test_floats_in_a_declared_range(convert, value_range):
 def test_floats_outside_their_range_and_nan():
     assert "outside the declared range" in reasons(run(PRED / 1.0, TRUTH, value_range=(0, 1)))
     holes = np.where(PRED > 200, np.nan, PRED / 255.0)
-    assert "holds NaN, which is neither black nor white" in reasons(run(holes, TRUTH, value_range=(0, 1)))
+    assert "holds NaN, which is in no range" in reasons(run(holes, TRUTH, value_range=(0, 1)))
     broken = PRED / 255
     broken[2, 3, 4] = np.nan
     result = run(broken, TRUTH / 255, value_range=(0, 1))

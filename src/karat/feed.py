@@ -70,7 +70,7 @@ def as_bytes(frame: Array, value_range: tuple[float, float] | None, name: str) -
     levels = (frame.astype(np.float64) - low) * (255 / (high - low))
     if frame.size and not (levels.min() >= -1e-3 and levels.max() <= 255 + 1e-3):
         if np.isnan(levels).any():
-            raise InputError(f"{name} holds NaN, which is neither black nor white: replace it.")
+            raise InputError(f"{name} holds NaN, which is in no range: replace it.")
         raise InputError(
             f"{name} holds values from {frame.min():.4g} to {frame.max():.4g}, outside the declared range "
             f"{low:g}..{high:g}: declare the right one with --range."
