@@ -62,6 +62,11 @@ class Area(ABC):
         """Whether everything that a user must declare is declared."""
         return all(part.ready for part in self._parts().values())
 
+    @property
+    def of_all_frames(self) -> bool:
+        """Whether a frame's map depends on the others of its sample."""
+        return getattr(self, "frames", "single") == "volume"
+
     def changed(self, values: Mapping[str, Mapping[str, Any]]) -> Self:
         """The area and those in it with other parameters, where `values` has some under their keys."""
         own: Mapping[str, Any] = values.get(self.key, {})

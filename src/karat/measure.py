@@ -29,6 +29,7 @@ from karat.suite import Reading, Suite
 
 BESIDE = ("plain", "spread", "ensemble")  # kinds of fields that lie on the truth, whatever they are called
 MASK = "mask"  # the field of a plain foreground mask; named masks are mask:NAME
+ALL_FRAMES = 1 << 31
 AHEAD = 3  # blocks that may be measured at the same time
 
 
@@ -272,6 +273,8 @@ class _Measuring:
             (feed.stream.dtype.itemsize * int(np.prod(feed.stream.shape)) for feed in self.feeds.values()), default=1
         )
         step = block_frames(largest) if frames is None else 1
+        if any(area.of_all_frames for area in self.plan.areas):
+            step = ALL_FRAMES
         waiting: deque[tuple[Block, Future[dict[Statistic, Any]]]] = deque()
         first = 0
         while frames is None or first < frames:

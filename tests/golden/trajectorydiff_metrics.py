@@ -116,17 +116,17 @@ def calibration(scores: Mapping[str, float]) -> dict[str, Any]:
 
 
 SCALES = {  # a value in dBm -> there, and the width of that scale
-    "dbm": (lambda dbm, png: dbm, DBM),
-    "norm[-1,1]": (lambda dbm, png: (dbm + 186) / DBM * 2 - 1, 2.0),
-    "png[0,255]": (lambda dbm, png: (dbm + 186) / DBM * 255, 255.0),
-    "gray[0,1]": (lambda dbm, png: (dbm + 186) / DBM, 1.0),
+    "dbm": (lambda dbm: dbm, DBM),
+    "norm[-1,1]": (lambda dbm: (dbm + 186) / DBM * 2 - 1, 2.0),
+    "png[0,255]": (lambda dbm: (dbm + 186) / DBM * 255, 255.0),
+    "gray[0,1]": (lambda dbm: (dbm + 186) / DBM, 1.0),
 }
 MASKED = ("free", "building", "observed", "unobserved", "free_unobserved")
 
 
 def on_scale(given: Mapping[str, Array], change: Any, width: float) -> dict[str, float]:
     """The same maps on another scale."""
-    there = {name: change(given[name], given["png"]) for name in ("pred", "target")}
+    there = {name: change(given[name]) for name in ("pred", "target")}
     found = run(there, width).sample_scores["0"]
     energy = run(there, width, **{"nmse.normalizer": "energy"}).sample_scores["0"]
     own = {name: found[name] for name in ("ssim", "psnr", "rmse")}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import cv2
 import numpy as np
 
-from karat.errors import InputError, UsageError
+from karat.errors import UsageError
 from karat.kernels.blur import Gray
 from karat.kernels.ssim import ssim_map, ssim_sum
 from karat.kernels.ssim_single import single_precision_map
@@ -29,7 +29,7 @@ class SSIM(Metric):
     region is scored on frames that are their own mean in it, or 0, everywhere else, over the whole map, as published
     code does.
     Values are those of scikit-image's full map; arithmetic="published": also its rounding, of fields (B, H, W) in
-    single precision, whose variances are differences of means.
+    single precision, whose variances are differences of means, under a uniform window.
     Wang et al. 2004, doi:10.1109/TIP.2003.819861.
     """
 
@@ -56,6 +56,8 @@ class SSIM(Metric):
         super().__post_init__()
         if self.size < 3 or self.size % 2 == 0:
             raise UsageError(f"{type(self).__name__}.size is an odd number from 3, not {self.size}.")
+        if self.arithmetic == "published" and self.window != "uniform":
+            raise UsageError(f'{type(self).__name__}.arithmetic="published" is that of window="uniform".')
         if isinstance(self.data_range, float) and not self.data_range > 0:
             raise UsageError(
                 f'{type(self).__name__}.data_range is a positive number or "truth", not {self.data_range!r}.'
@@ -92,10 +94,9 @@ class SSIM(Metric):
         window = self._window(truth)
         if self.arithmetic == "stable":
             return ssim_map(pred, truth, **window)
-        if self.window != "uniform" or pred.ndim > 2:
-            raise InputError("Published arithmetic is that of a uniform window over single maps (H, W).")
-        constants = (self.k1, self.k2, window["data_range"])
-        return single_precision_map(pred, truth, self.size, self.sample_covariance, *constants)
+        constants = (self.size, self.sample_covariance, self.k1, self.k2, window["data_range"])
+        channels = zip(np.atleast_3d(pred).T, np.atleast_3d(truth).T, strict=True)
+        return np.asarray(np.mean([single_precision_map(p, t, *constants) for p, t in channels], axis=0).T)
 
     def _filled(self, pred: Array, truth: Array, regions: Regions) -> Columns:
         """Each region by itself, on frames whose other pixels are their mean in it."""

@@ -97,17 +97,17 @@ def to_mask(name: str, frame: Array) -> Array:
 
 
 def check_map(name: str, shape: Shape, dtype: Type) -> tuple[Shape, Type]:
-    """(H, W) of real numbers, or of booleans."""
-    return (
-        (check_depth(name, shape, np.dtype(np.uint8))[0], dtype)
-        if dtype == np.bool_
-        else check_depth(name, shape, dtype)
-    )
+    """(H, W) of real numbers; a picture may repeat it in three channels."""
+    if len(shape) != 2 and (len(shape) != 3 or shape[2] not in (3, 4)):
+        raise _shape(name, shape, "(H, W), one number a pixel")
+    if dtype.kind not in "biuf":
+        raise _type(name, dtype, "real numbers")
+    return shape[:2], dtype
 
 
 def to_map(name: str, frame: Array) -> Array:
     check_map(name, frame.shape, frame.dtype)
-    return frame
+    return _one_channel(name, frame) if frame.ndim == 3 else frame
 
 
 def check_ensemble(name: str, shape: Shape, dtype: Type) -> tuple[Shape, Type]:
