@@ -57,7 +57,7 @@ def test_errors_come_first_and_the_exit_code_says_so(clean, tmp_path):
     assert lines[0].startswith("error    b: ")
     assert "b.mp4" in lines[0]
     assert lines[1].startswith("warning  a: ")
-    assert lines[-1] == "2 samples checked: 1 errors, 1 warnings."
+    assert lines[-1] == "2 samples checked: 1 error, 1 warning."
 
 
 def test_nothing_is_computed(clean, tmp_path):

@@ -22,3 +22,8 @@ class UsageError(KaratError):
 def told(name: object) -> str:
     """A name for a message: readable unicode stays, what would break the line or the terminal is escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name))
+
+
+def counted(number: int, what: str) -> str:
+    """1 sample, 2 samples."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

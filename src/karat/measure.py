@@ -179,7 +179,7 @@ class _Measuring:
         """What a missing prediction is, where its kind has an empty value: no poses, no boxes."""
         empty, truth = RECORDS[self.plan.kind(name)].empty, self.records.get(truth_of(name))
         if empty is None or truth is None:
-            raise InputError(f"no {name.replace('_', ' ')} was found for this sample.")
+            raise InputError(f"no {name.replace('_', ' ')} was found for this sample: add a file of its name.")
         self.facts.setdefault("absent", []).append(name)
         return empty(truth)
 
@@ -228,7 +228,7 @@ class _Measuring:
         """What a missing prediction is, where its kind has an empty value: no segments."""
         partner = streams.get(truth_of(name))
         if self.plan.kind(name) != "segments" or name == truth_of(name) or partner is None:
-            raise InputError(f"no {name.replace('_', ' ')} was found for this sample.")
+            raise InputError(f"no {name.replace('_', ' ')} was found for this sample: add a file of its name.")
         self.facts.setdefault("absent", []).append(name)
         empty = np.zeros((0, *size_of(partner, "segments")), bool)
         frames = (frame for frame in (empty,))

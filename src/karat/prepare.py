@@ -109,6 +109,9 @@ def prepare(
             raise UsageError(
                 f"Which {area.needs[0]} values are {area.names[0]} is not said: pass --{area.key} 'value>0', say."
             )
+    for name in masks if isinstance(masks, Mapping) else ():
+        if any(name in (area.key, *area.names) for area in areas):
+            raise UsageError(f"{chosen.name} makes a region {name!r} itself: give the mask another name.")
     used = {name for metric in active for name in metric.statistic.fields()} | {chosen.truth, *chosen.required}
     used |= {name for area in areas for name in area.needs}
     made = {name: one for name, one in made.items() if name in used}

@@ -15,6 +15,7 @@ from typing import Any
 
 from karat import __version__
 from karat.areas import Area
+from karat.errors import counted
 from karat.measure import Failure, Measured, needs
 from karat.metric import Metric, Statistic, snake
 from karat.region import ALL
@@ -215,7 +216,7 @@ class Run:
             reasons = self._inapplicable(scorers[0])
             if reasons:
                 names = ", ".join(snake(type(metric).__name__) for metric in scorers)
-                said = f"{names}: {_count(len(reasons), 'sample')} left out"
+                said = f"{names}: {counted(len(reasons), 'sample')} left out"
                 yield f"{said}, the first is {next(iter(reasons))}: {next(iter(reasons.values()))}"
 
     def plain(self) -> dict[str, Any]:
@@ -267,20 +268,20 @@ class Run:
         facts = [self.measured[name].facts for name in self.samples if name in self.measured]
         cut = sum("truncated" in one for one in facts)
         if cut:
-            yield f"{_count(cut, 'sample')} cut to the shorter side."
+            yield f"{counted(cut, 'sample')} cut to the shorter side."
         for name, count in Counter(name for one in facts for name in one.get("resized", ())).items():
-            yield f"{name} of {_count(count, 'sample')} resized to the truth."
+            yield f"{name} of {counted(count, 'sample')} resized to the truth."
         for name, count in Counter(name for one in facts for name in one.get("absent", ())).items():
-            yield f"{name} of {_count(count, 'sample')} missing: scored as empty."
+            yield f"{name} of {counted(count, 'sample')} missing: scored as empty."
         for name, count in Counter(name for one in facts for name in one.get("whole", ())).items():
-            yield f"{name} of {_count(count, 'sample')}: whole numbers as they are; pass --scale if they have one."
+            yield f"{name} of {counted(count, 'sample')}: whole numbers as they are; pass --scale if they have one."
         nameless: Counter[str] = sum((Counter(one.get("nameless", {})) for one in facts), Counter())
         for name, count in nameless.items():
-            yield f"{_count(count, 'segment')} without a name in {name}: left out."
+            yield f"{counted(count, 'segment')} without a name in {name}: left out."
         rates = [one["fps"] for one in facts if len(set(one.get("fps", {}).values())) > 1]
         if rates:
             example = ", ".join(f"{name} {fps:g}" for name, fps in rates[0].items())
-            said = f"Frame rates differ in {_count(len(rates), 'sample')} ({example} in the first)"
+            said = f"Frame rates differ in {counted(len(rates), 'sample')} ({example} in the first)"
             yield f"{said}: frames are paired by index."
 
     def _remarks(self) -> Iterator[str]:
@@ -298,22 +299,18 @@ class Run:
                     frames = int(scored.undefined_frames[:, column].sum())
                     if frames:
                         samples = int((scored.undefined_frames[:, column] > 0).sum())
-                        of = f"{_count(frames, 'frame')} of {_count(samples, 'sample')}"
+                        of = f"{counted(frames, 'frame')} of {counted(samples, 'sample')}"
                         yield f"{score_key(name, region)}: {of} undefined and left out."
 
     def _failed(self) -> Iterator[str]:
         missing = len(self.samples) - len(self.measured)
         if missing:
-            yield f"{_count(missing, 'sample')} not yet evaluated: run the same command again to go on."
+            yield f"{counted(missing, 'sample')} not yet evaluated: run the same command again to go on."
         failed = {failure.sample for failure in self.failures}
         if failed:
             first = self.failures[0]
-            yield f"{_count(len(failed), 'sample')} failed, the first is {first.sample}: {first.reason}"
+            yield f"{counted(len(failed), 'sample')} failed, the first is {first.sample}: {first.reason}"
 
 
 def _nothing(failed: int) -> Value:
     return Value(math.nan, 0, 0, 0, failed)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

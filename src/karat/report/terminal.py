@@ -15,7 +15,7 @@ from rich.text import Text
 from karat.checking import Finding
 from karat.compare import Comparison
 from karat.describe import MetricPage, SuitePage
-from karat.errors import told
+from karat.errors import counted, told
 from karat.metric import Score, metrics
 from karat.region import ALL
 from karat.report import wide
@@ -235,10 +235,9 @@ def findings(found: Sequence[Finding], samples: int, console: Console) -> None:
     for one in found:
         where = f"{one.sample}: " if one.sample else ""
         console.print(Text(f"{one.level:8} ", COLORS[one.level]) + _plain(where + one.message), soft_wrap=True)
-    counts = {level: sum(one.level == level for one in found) for level in ("error", "warning")}
-    console.print(
-        f"{samples} samples checked: {counts['error']} errors, {counts['warning']} warnings.", highlight=False
-    )
+    errors, warnings = (sum(one.level == level for one in found) for level in ("error", "warning"))
+    said = f"{counted(samples, 'sample')} checked: {counted(errors, 'error')}, {counted(warnings, 'warning')}."
+    console.print(said, highlight=False)
 
 
 def metric(page: MetricPage, console: Console) -> None:

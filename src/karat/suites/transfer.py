@@ -102,6 +102,15 @@ SUITE = Suite(
             },
         ),
         (
+            "infinite depth",
+            {
+                "spec": "invalid, counted in a note",
+                "reference": "as spec, where the code takes it for a number",
+                "reference-upstream": "as reference",
+                "paper": "as spec",
+            },
+        ),
+        (
             "resized depth",
             {
                 "spec": "area when shrinking, linear when growing",
