@@ -298,14 +298,15 @@ def _scatter(values: Sequence[Array], part: _Part) -> Array:
     products = np.zeros((len(parts), len(parts)))
     if not parts[0].size:
         return products
-    amounts = 1.0 if part.amounts is None else part.amounts
-    total = np.broadcast_to(amounts, parts[0].shape).sum()
+    amounts = part.amounts
+    total = parts[0].size if amounts is None else amounts.sum()
     with np.errstate(invalid="ignore", over="ignore"):  # of infinities nothing is left
         centred = [one - one[0] for one in parts]  # of what is constant nothing is left to round
-        centred = [one - (amounts * one).sum() / total for one in centred]
+        centred = [one - (one if amounts is None else amounts * one).sum() / total for one in centred]
         for i, one in enumerate(centred):
+            weighed = one if amounts is None else amounts * one
             for j, other in enumerate(centred[: i + 1]):
-                products[i, j] = products[j, i] = (amounts * one * other).sum()
+                products[i, j] = products[j, i] = (weighed * other).sum()
     return products
 
 

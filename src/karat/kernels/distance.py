@@ -43,7 +43,7 @@ def _squares(here: NDArray[np.bool_], reach: float = math.inf) -> NDArray[np.int
 
         near = distance_transform_edt(~here)
     else:
-        near = cv2.distanceTransform((~here).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE).astype(np.float64)
+        near = cv2.distanceTransform((~here).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     squares: NDArray[np.int64] = np.rint(near * near).astype(np.int64)
     return squares
 

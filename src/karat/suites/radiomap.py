@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from karat.areas import Both, Far, Uncovered, Where
 from karat.errors import UsageError
 from karat.kernels.ensemble import SampleDeviation, SampleMean
 from karat.kernels.interpolate import BASELINES
-from karat.metric import Derived
+from karat.metric import Derived, Metric
 from karat.metrics.calibration import Calibration, DeviationCounts
 from karat.metrics.coverage import Coverage
 from karat.metrics.ensemble_forecast import EnsembleCounts, EnsembleCRPS, EnsembleSpread
@@ -215,6 +215,12 @@ SUITE = Suite(
 )
 
 
+@lru_cache(maxsize=16)
+def _in_range(width: float) -> tuple[Metric, ...]:
+    """The suite's metrics of maps in a range."""
+    return SUITE.under("spec", settings={"psnr.data_range": width, "ssim.data_range": width})[0]
+
+
 def compute_all_metrics(
     pred: Any, target: Any, trajectory_mask: Any = None, pred_std: Any = None, data_range: float | None = None
 ) -> dict[str, float]:
@@ -223,8 +229,7 @@ def compute_all_metrics(
     deviations calibration."""
     given = {"pred": pred, "truth": target, "observed": trajectory_mask, "pred_std": pred_std}
     fields = {name: _trajectorydiff.single(name, one) for name, one in given.items() if one is not None}
-    width = {} if data_range is None else {"psnr.data_range": data_range, "ssim.data_range": data_range}
-    metrics, _ = SUITE.under("spec", settings=width)
+    metrics = _in_range(RADIO_MAP_SEER if data_range is None else float(data_range))
     areas = tuple(area for area in SUITE.areas if set(area.needs) <= set(fields))
     found = _trajectorydiff.compute_all(metrics, areas, fields)
     if trajectory_mask is not None:
