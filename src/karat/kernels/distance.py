@@ -57,5 +57,15 @@ def blurred(values: NDArray[np.float64], sigma: float, cut: float = 4.0) -> NDAr
     radius = int(cut * sigma + 0.5)
     taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     taps /= taps.sum()
-    smooth: NDArray[np.float64] = cv2.sepFilter2D(values, cv2.CV_64F, taps, taps, borderType=cv2.BORDER_REFLECT)
+    smooth = np.zeros(values.shape)
+    reached = _reached(values, radius)
+    if values[reached].size:
+        smooth[reached] = cv2.sepFilter2D(values[reached], cv2.CV_64F, taps, taps, borderType=cv2.BORDER_REFLECT)
     return smooth
+
+
+def _reached(values: Array, radius: int) -> tuple[slice, slice]:
+    """Around everything that is not 0, so far as the filter reaches: beyond there is nothing."""
+    places = [np.flatnonzero(values.any(axis=axis)) for axis in (1, 0)]
+    rows, columns = (slice(max(at[0] - radius, 0), at[-1] + radius + 1) if len(at) else slice(0) for at in places)
+    return rows, columns
