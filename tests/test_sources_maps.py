@@ -167,7 +167,7 @@ def test_stacks_of_other_lengths(tmp_path):
     """A map without a prediction fails by itself, a prediction without a truth is left out and told."""
     short, whole = save(tmp_path / "short", NEAR[:2], "npy"), save(tmp_path / "whole", MAPS, "npy")
     result = run(short, whole)
-    assert reasons(result) == {"0002": "no pred was found for this sample."}
+    assert reasons(result) == {"0002": "no pred was found for this sample: add a file of its name."}
     assert (result.scores["rmse"].n, result.scores["rmse"].failed) == (2, 1)
     assert result.scores["rmse"].value == pytest.approx(np.mean(np.sqrt(((NEAR - MAPS)[:2] ** 2).mean(axis=(1, 2)))))
     result = run(whole, short)
