@@ -84,7 +84,7 @@ def prepare(
     }
     offered, settings = _option_settings(chosen, options), dict(settings or {})
     if scale is not None:
-        offered |= dict.fromkeys(chosen.scaled, scale[1] - scale[0])
+        offered |= dict.fromkeys(chosen.scaled, scale[1] - scale[0]) | dict.fromkeys(chosen.on_scale, scale)
     regional = {area.key for area in chosen.areas}
     of_areas = {
         key: given.pop(key) for given in (offered, settings) for key in list(given) if key.partition(".")[0] in regional

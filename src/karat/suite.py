@@ -117,6 +117,7 @@ class Suite:
     headline: tuple[str, ...] = ()  # the scores that a table shows first, where not all
     areas: tuple[Area, ...] = ()  # regions made of fields, where these are given
     made: Mapping[str, Derived] = field(default_factory=dict)  # fields that another one stands for, where not given
+    on_scale: tuple[str, ...] = ()  # parameters (metric.field) that are a declared scale
     scaled: tuple[str, ...] = ()  # parameters (metric.field) that are the width of a declared scale
     tables: tuple[str, ...] = ()  # the kinds of parts that have a table of their own below it
     differences: Sequence[tuple[str, Mapping[str, str]]] = ()  # question -> each protocol's answer

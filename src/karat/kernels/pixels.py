@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,17 @@ def ranges(frames: Array) -> Array:
     high, low = np.fmax.reduce(flat, axis=1), np.fmin.reduce(flat, axis=1)
     with np.errstate(invalid="ignore"):  # infinite everywhere
         return np.asarray(high.astype(np.float64) - low)
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """Values from `low` to `high` brought to -1..1."""
+
+    low: float
+    high: float
+
+    def __call__(self, frames: Array) -> Array:
+        return (frames.astype(np.float64) - self.low) / ((self.high - self.low) / 2) - 1
 
 
 def lowest(frames: Array) -> Array:

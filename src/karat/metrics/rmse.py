@@ -21,6 +21,10 @@ class RMSE(Metric):
     of: Statistic = SquaredError()
     pool: Pool = "sample"
 
+    aliases: ClassVar = (
+        *("rmse_observed", "rmse_unobserved", "rmse_free", "rmse_free_unobserved", "rmse_by_distance"),
+        *("rmse_coverage_weighted", "Coverage_weighted_RMSE"),
+    )
     scores: ClassVar = {"rmse": Score("lower", (0, np.inf), 0, "in the unit of the input")}
 
     def score(self, s: Sums) -> dict[str, Array]:

@@ -20,6 +20,7 @@ from karat.metrics.interval_score import IntervalScore
 from karat.metrics.mae import MAE
 from karat.metrics.mse import MSE
 from karat.metrics.normal_forecast import CRPS, NLL, SpreadSkill
+from karat.metrics.normalized_ssim import NormalizedSSIM
 from karat.metrics.pit import MACE, PIT
 from karat.metrics.psnr import PSNR
 from karat.metrics.rank_histogram import RankHistogram
@@ -105,6 +106,7 @@ SUITE = Suite(
         PSNR(of=_ERROR, data_range=RADIO_MAP_SEER),
         SSIM(data_range=RADIO_MAP_SEER, border="crop"),
         NormalizedFieldError(of=_ERROR),
+        NormalizedSSIM(border="crop"),
         Calibration(),
         UncertaintyCorrelation(),
         CRPS(),
@@ -133,6 +135,7 @@ SUITE = Suite(
         Far(_OBSERVED),
         Uncovered(_OBSERVED),
     ),
+    on_scale=("normalized_ssim.scale",),
     scaled=("psnr.data_range", "ssim.data_range", "normalized_field_error.span"),
     headline=(
         *("rmse", "mae", "mse", "nmse", "psnr", "ssim", "rmse@normalized", "mae@normalized", "ssim@normalized"),
