@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from clips import called, refused
 from hypothesis import given
@@ -12,6 +13,7 @@ from twins.draw import FEW
 from karat import evaluate
 from karat.errors import InputError, KaratError, UsageError
 from karat.groups import groups_of
+from karat.run import Run
 
 IDS = ["b1_00", "b1_01", "b2_00", "b2/x_01"]
 
@@ -153,3 +155,16 @@ def test_groups_that_are_not_asked_for_are_refused(tmp_path):
     refused(called(*given, "--groups", "x.csv"), "--group-by")
     refused(called(*given, "--group-by", "floor"), "no group 'floor'", "building, transmitter")
     refused(called(*given, "--group-by", "building", "--groups", tmp_path / "x.csv"), "x.csv cannot be read")
+
+
+def test_rows_carry_their_group(tmp_path):
+    """The tables of a run say of every row which group it is of, and the run reads them back."""
+    maps = {name: np.full((8, 9), float(i)) for i, name in enumerate(IDS)}
+    run = evaluate("radiomap", pred=maps, truth=maps, group_by="building", out=tmp_path / "run")
+    tables = [pq.read_table(file).to_pydict() for file in sorted((tmp_path / "run" / "rows").rglob("*.parquet"))]
+    found = {pair for table in tables for pair in zip(table["sample"], table["group"], strict=True)}
+    assert found == set(run.groups.items())
+    assert Run.load(tmp_path / "run").plain() == run.plain()
+    evaluate("radiomap", pred=maps, truth=maps, out=tmp_path / "plain")
+    files = (tmp_path / "plain" / "rows").rglob("*.parquet")
+    assert all("group" not in pq.read_table(file).column_names for file in files)

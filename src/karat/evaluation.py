@@ -69,7 +69,7 @@ def execute(
         for shard, done in _measure(prepared, shards, workers, strict, total):
             measured |= done
             if folder is not None:
-                folder.commit(shard, done, hashes)
+                folder.commit(shard, done, hashes, prepared.groups)
     if prepared.plan.cache is not None:
         prepared.plan.cache.trim()
     run = Run(prepared.identity, fingerprint(hashes), names, measured, prepared.notes, out, prepared.groups)

@@ -93,7 +93,13 @@ class RunFolder:
             found |= {name: self._sample(name, done["samples"][name], rows) for name in names}
         return found
 
-    def commit(self, shard: str, measured: Mapping[str, Measured], hashes: Mapping[str, Fingerprint]) -> None:
+    def commit(
+        self,
+        shard: str,
+        measured: Mapping[str, Measured],
+        hashes: Mapping[str, Fingerprint],
+        groups: Mapping[str, str] | None = None,
+    ) -> None:
         """Publishes a shard: its files first, then the one that says they are there."""
         by_unit: dict[str, dict[str, Rows]] = {}
         for name, statistic in self.identity.statistics.items():
@@ -103,7 +109,7 @@ class RunFolder:
         files = {}
         for unit, rows in by_unit.items():
             place = f"rows/{unit}/{shard}.parquet"
-            files[place] = self._publish(place, lambda part, rows=rows: pq.write_table(to_table(rows), part))
+            files[place] = self._publish(place, lambda part, rows=rows: pq.write_table(to_table(rows, groups), part))
         samples = {
             name: {
                 "hash": hashes[name]._asdict(),

@@ -16,8 +16,9 @@ from karat.rows import BOTH, Rows, concatenate
 _KEYS = ("sample", "side", "frame", "item", "region")
 
 
-def to_table(rows: Mapping[str, Rows]) -> pa.Table:
-    """{statistic's name: its rows} -> columns sample, side, frame, item, region and `name.column`.
+def to_table(rows: Mapping[str, Rows], groups: Mapping[str, str] | None = None) -> pa.Table:
+    """{statistic's name: its rows} -> columns sample, side, frame, item, region and `name.column`, and where samples
+    belong to groups the column group.
 
     A statistic without a row for a key has null there.
     """
@@ -30,6 +31,9 @@ def to_table(rows: Mapping[str, Rows]) -> pa.Table:
         "item": joined.item,
         "region": pa.DictionaryArray.from_arrays(joined.region, pa.array(joined.regions, pa.string())),
     }
+    if groups:
+        names, code = np.unique([groups[name] for name in joined.samples], return_inverse=True)
+        columns["group"] = pa.DictionaryArray.from_arrays(code[joined.sample], pa.array(names, pa.string()))
     for name, part in rows.items():
         index = _places(part, joined)
         for column, values in part.columns.items():
