@@ -19,6 +19,7 @@ centring removes the cancellation in E[u^2] - E[u]^2.  A uniform window over byt
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -275,7 +276,7 @@ def _quotient(p: Array, q: Array, constant: float, scratch: Array) -> Array:
     return np.divide(scratch, p, out=p)
 
 
-class _Moments:
+class _Moments(ABC):
     """Buffers for the moments of one strip, halo rows included."""
 
     def __init__(self, window: Window, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> None:
@@ -285,9 +286,9 @@ class _Moments:
         # OpenCV drops a last axis of length one, so single channels go in without it.
         self.shape: tuple[int, ...] = shape if shape[2] > 1 else shape[:2]
 
+    @abstractmethod
     def __call__(self, x: Frame, y: Frame) -> tuple[Moments, Moments]:
         """(m_u^2, s_uu) and (m_v^2, s_vv) without the halo, all multiplied by one constant."""
-        raise NotImplementedError
 
     def _without_halo(self, strip: Array) -> Array:
         radius = self.window.radius

@@ -70,13 +70,12 @@ def scores(content: Mapping[str, Any], console: Console, every: bool = False) ->
     tabled = [kind for kind in (wide.REGION, *wide.kinds(content)) if suite and kind in suite.tables and not every]
     for kind in tabled:
         _wide_table(_kept(wide.by_part(content, kind), suite.headline if suite else ()), console)
-    hidden = [kind for kind in wide.kinds(content) if kind not in tabled] if len(shown) < len(named) else []
     if len(shown) < len(named):
+        hidden = [kind for kind in wide.kinds(content) if kind not in tabled]
         by = f", --by {', '.join(hidden)}" if hidden else ""
-        console.print(f"  {len(named) - len(shown)} more scores: --all{by}, or --format json", style="dim")
+        console.print(_plain(f"  {len(named) - len(shown)} more scores: --all{by}, or --format json"), style="dim")
         console.print()
-    for note in content["notes"]:
-        console.print(_plain(f"  note: {note}"), style="cyan")
+    _notes(content["notes"], console)
     if content["notes"]:
         console.print()
     console.print(_plain(content["signature"]), style="dim", soft_wrap=True)
@@ -95,11 +94,11 @@ def side_by_side(
     """
     first = next(iter(runs.values()))
     declared, named = _declared(), of_keys(first["scores"])
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=_plain(title), title_justify="left")
     table.add_column("score")
     table.add_column("region")
     for name in runs:
-        table.add_column(name, justify="right")
+        table.add_column(_plain(name), justify="right")
     last = ""
     for key in _first(named, load(first["suite"]).headline, wide.kinds(first)):
         name, region = named[key]
@@ -107,9 +106,8 @@ def side_by_side(
         best = _best(values, declared[name].better if ranked and name in declared else None)
         whole = _whole(declared, name)
         cells = [Text(number(value, whole), style="bold green" if value == best else "") for value in values]
-        table.add_row(
-            "" if name == last else f"{name} {_arrow(declared, name)}", region + " †" * (key in unfair), *cells
-        )
+        title = "" if name == last else f"{name} {_arrow(declared, name)}"
+        table.add_row(_plain(title), _plain(region + " †" * (key in unfair)), *cells)
         last = name
     console.print(table)
 
@@ -122,14 +120,11 @@ def comparison(found: Comparison, console: Console) -> None:
     side_by_side(contents, title, console, found.ranked, found.unfair)
     if found.skill:
         named = of_keys(key for of in found.skill.values() for key in of)
-        rows = _first(named, load(first.suite).headline, wide.kinds(contents[next(iter(contents))]))
-        table = [
-            (f"{named[key][0]}", named[key][1], *(number(of.get(key)) for of in found.skill.values())) for key in rows
-        ]
+        rows = _first(named, load(first.suite).headline, wide.kinds(first.plain()))
+        table = [(*named[key], *(number(of.get(key)) for of in found.skill.values())) for key in rows]
         console.print(_plain(f"Skill: 1 - error / error of {found.against}"))
         console.print(_table(("score", "region", *found.skill), table))
-    for note in found.notes:
-        console.print(_plain(f"  note: {note}"), style="cyan")
+    _notes(found.notes, console)
 
 
 def by(content: Mapping[str, Any], console: Console) -> None:
@@ -147,9 +142,13 @@ def by(content: Mapping[str, Any], console: Console) -> None:
         console.print(table)
     else:
         _wide_table(content, console)
-    for note in content["notes"]:
-        console.print(_plain(f"  note: {note}"), style="cyan")
+    _notes(content["notes"], console)
     console.print(_plain(content["signature"]), style="dim", soft_wrap=True)
+
+
+def _notes(notes: Iterable[str], console: Console) -> None:
+    for note in notes:
+        console.print(_plain(f"  note: {note}"), style="cyan")
 
 
 def _wide_table(content: Mapping[str, Any], console: Console) -> None:
@@ -321,7 +320,7 @@ def _best(values: Sequence[Any], better: str | None) -> Any:
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
     for head in heads:
-        table.add_column(head, overflow="fold")
+        table.add_column(_plain(head), overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
     return table

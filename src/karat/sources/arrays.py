@@ -15,6 +15,7 @@ from .guard import GIB, MIB, refusal
 from .slab import Slab, file_slab
 
 MAX_RATIO = 200
+TRUSTED_BYTES = 64 * MIB  # no harm is done below, however well it is packed
 MAX_EXPANDED = 2 * GIB
 MAX_LABEL_BYTES = 64 * MIB
 
@@ -76,6 +77,18 @@ def open_npz(path: Path, names: tuple[str, ...], label_names: tuple[str, ...]) -
             yield cast("BinaryIO", member)
 
     return file_slab(name, shape, dtype, at_data, fortran=fortran, labels=labels, packed=True)
+
+
+def members_of(path: Path, most: int, remedy: str) -> list[zipfile.ZipInfo]:
+    """The members of an archive that is read whole, refused where they expand to more than `most` bytes, or further
+    than an honest archive does."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    size = sum(info.file_size for info in members)
+    if size > most or size > max(TRUSTED_BYTES, MAX_RATIO * path.stat().st_size):
+        said = f"at most {most // GIB} GB, and {MAX_RATIO} times its size, is read"
+        raise refusal(path, f"expands to {size / GIB:.1f} GB", said, remedy)
+    return members
 
 
 def _check_member(info: zipfile.ZipInfo, archive_size: int, name: str) -> None:

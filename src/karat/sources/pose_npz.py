@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .arrays import MAX_RATIO, open_npz
-from .guard import GIB, MIB, refusal
+from .arrays import members_of, open_npz
+from .guard import GIB, refusal
 from .poses import Poses, grouped, make_poses
 from .stream import Array
 
 MAX_BYTES = 2 * GIB
 MAX_VIDEOS = 100_000
-TRUSTED_BYTES = 64 * MIB  # no harm is done below, however well it is packed
 ALIASES = {
     "frame_idx": "frame",
     "video_idx": "video",
@@ -64,18 +62,8 @@ def read_npz(path: Path) -> dict[str, Poses]:
 
 def _arrays(path: Path) -> dict[str, Array]:
     """Every array of the file under its own name, none of them larger than it may be."""
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-    size = sum(info.file_size for info in members)
-    if size > MAX_BYTES or size > max(TRUSTED_BYTES, MAX_RATIO * path.stat().st_size):
-        raise refusal(
-            path,
-            f"expands to {size / GIB:.1f} GB",
-            f"at most 2 GB, and {MAX_RATIO} times its size, is read",
-            "split it, or save it with np.savez",
-        )
     arrays: dict[str, Array] = {}
-    for info in members:
+    for info in members_of(path, MAX_BYTES, "split it, or save it with np.savez"):
         stored = info.filename.removesuffix(".npy")
         name = ALIASES.get(stored, stored)
         if name not in KNOWN or name in arrays:

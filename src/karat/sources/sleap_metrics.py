@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import MAX_RATIO, open_npz
+from .arrays import members_of, open_npz
 from .guard import GIB, MIB, guarded, read_bounded, refusal
 from .pickle_machine import Names
 from .safe_pickle import loads
@@ -16,7 +16,6 @@ from .strict import loads as loads_json
 
 MAX_JSON = 512 * MIB
 MAX_BYTES = GIB
-TRUSTED_BYTES = 64 * MIB
 EXPECTED = "metrics of SLEAP or SLEAP-NN"
 POINTS: Names = {("sleap.instance", name): "array" for name in ("PointArray", "PredictedPointArray")}
 
@@ -38,16 +37,8 @@ def _json(path: Path) -> Any:
 
 def _npz(path: Path) -> Any:
     """What is stored as `metrics`; older files store every section, or every number, by itself."""
+    members = members_of(path, MAX_BYTES, "split it")
     with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        size = sum(info.file_size for info in members)
-        if size > MAX_BYTES or size > max(TRUSTED_BYTES, MAX_RATIO * path.stat().st_size):
-            raise refusal(
-                path,
-                f"expands to {size / GIB:.1f} GB",
-                f"at most 1 GB, and {MAX_RATIO} times its size, is read",
-                "split it",
-            )
         found = {info.filename.removesuffix(".npy"): _member(path, archive, info) for info in members}
     return found["metrics"] if list(found) == ["metrics"] else found
 
