@@ -184,4 +184,4 @@ def test_pages():
     for word in ("reference-eval", "Where the protocols differ", "observed", "TrajectoryDiff"):
         assert word in page
     assert "normalizer" in called("describe", "nmse").stdout.decode()
-    assert "Coverage" in called("describe", "coverage_ratio").stdout.decode()
+    assert "ObservedShare" in called("describe", "coverage_ratio").stdout.decode()

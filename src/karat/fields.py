@@ -7,6 +7,7 @@ OPTIONS = {  # flags of single suites, which say what they set
     "sigma": "pose: how far people place a keypoint apart, in sizes of the instance: one number for all nodes.",
     "sigmas": 'pose: the same by node, a JSON file such as {"nose": 0.026, "tail": 0.05}.',
     "default_score": "pose, instances: the score of predictions that have none.",
+    "box_order": "control: the order of the boxes asked for: auto (default), x1y1x2y2 or x1x2y1y2.",
     "match": "pose: compare whole instances (oks) or only their centres (centroid); instances: masks one by one (mask) "
     "or all of a frame as one (semantic).",
 }
@@ -14,6 +15,7 @@ OPTIONS = {  # flags of single suites, which say what they set
 SHORT = {"pred_std": "--std", "pred_samples": "--samples"}  # other flags of fields
 
 EXPORTS = {  # other layouts of the results that single suites write
+    "printed": "control: write what the published script prints (with --protocol reference).",
     "legacy_npz": "pose: also write the results as SLEAP-NN's metrics.npz, and its .json beside it.",
     "sigmas_out": "pose: write the sigmas that --metric node_sigma found, for --sigmas.",
 }
@@ -28,5 +30,6 @@ FIELDS = {
     "pred_std": "radiomap: predicted standard deviations, in the unit of the predictions: npy, npz, safetensors, PNG.",
     "pred_samples": "radiomap: samples of the predictions: arrays (N, H, W), one a map, or stacks of them.",
     "observed": "radiomap: where the method was given samples: masks of 0 and one other value.",
+    "ceiling": "control: boxes that the detector finds in the true videos, as --pred.",
     "building": "radiomap: the map of buildings, whose free space --free declares.",
 }

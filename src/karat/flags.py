@@ -60,6 +60,8 @@ INPUTS: dict[str, Any] = {
     "scale": _option(str, text="What the ends of the stored range of fields stand for, such as -186..-47."),
     "stored": _option(str, "--from", text="The range in which fields are stored, such as -1..1 or 0..255."),
     "units": _option(str, text="The unit of that scale, such as dBm."),
+    "on_stray": _option(str, text="Predictions without a truth, and several for one: note or error."),
+    "subset": _option(str, text="Only the truths of this subset, such as paper (of control's IMC)."),
     "group_by": _option(str, text="What samples have in common, such as building: scores get intervals by it."),
     "groups": _option(str, text="How ids tell: a regular expression with (?P<building>...), or a CSV with a column."),
     "knows": _option(
@@ -86,6 +88,8 @@ def given_to_prepare(given: dict[str, Any]) -> dict[str, Any]:
         scale=_range(given["scale"], "--scale"),
         stored=_range(given["stored"], "--from"),
         units=given["units"],
+        on_stray=given["on_stray"],
+        subset=given["subset"],
         group_by=given["group_by"],
         groups=given["groups"],
         inputs=given["knows"].split(",") if given["knows"] else None,

@@ -153,6 +153,7 @@ class RunFolder:
             "samples": list(samples),
             "grouped_by": self.identity.grouped_by,
             "made": self.identity.made,
+            "origins": self.identity.origins,
         }
 
     def _shards(self) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -214,6 +215,7 @@ def load(path: Path) -> Run:
             known,
             head.get("grouped_by", ""),
             {name: (of, how) for name, (of, how) in head.get("made", {}).items()},
+            head.get("origins", {}),
         )
         folder = RunFolder(path, identity)
         measured = folder.measured()

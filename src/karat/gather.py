@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,15 +19,25 @@ from karat.suite import Suite
 
 @dataclass(frozen=True)
 class Gathered:
-    """The samples in the order of their ids, and what was found beside them, by field."""
+    """The samples in the order of their ids, and what was found beside them, by field: what belongs to no truth, and
+    what came again. `left` is how many truths were not asked for."""
 
     samples: tuple[Sample, ...]
     fields: tuple[str, ...]
     strays: Mapping[str, tuple[str, ...]]
+    again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left: int = 0
 
 
-def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: str | None = None) -> Gathered:
-    """Pairs every field by id; the truth says which samples there are."""
+def gather(
+    suite: Suite,
+    given: Mapping[str, Any],
+    masks: Any = None,
+    pattern: str | None = None,
+    asked: Callable[[Any], bool] | None = None,
+) -> Gathered:
+    """Pairs every field by id; the truth says which samples there are, of which all or those that are `asked` for
+    count."""
     wanted = {name: value for name, value in given.items() if value is not None}
     for name in wanted:
         if name not in suite.fields:
@@ -41,9 +51,17 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
             {**wanted, **named}[name], kinds[name], pattern, sources[suite.truth], suite.arrays.get(name, ())
         )
         sources[name] = {_text(key): source for key, source in found.items()}
+    left = set() if asked is None else {key for key, source in sources[suite.truth].items() if not asked(source)}
+    for name, found in sources.items():
+        sources[name] = {key: source for key, source in found.items() if key not in left}
+    again = {}
     for name in wanted:
         if suite.fields[name] in RECORDS and (true := sources.get(truth_of(name))) is not None:
-            sources[name] = dict(RECORDS[suite.fields[name]].align(sources[name], true))
+            kind = RECORDS[suite.fields[name]]
+            sources[name] = dict(kind.align(sources[name], true))
+            true = dict(kind.repeated(sources[name], true))
+            again[name] = tuple(sorted(set(true) - set(sources[truth_of(name)])))
+            sources[truth_of(name)] = true
     ids = sorted(sources[suite.truth])
     for name, found in sources.items():
         if len(found) == len(ids) == 1 and _nameless({**wanted, **named}[name]):
@@ -57,7 +75,13 @@ def gather(suite: Suite, given: Mapping[str, Any], masks: Any = None, pattern: s
             )
     samples = tuple(Sample(key, {name: found.get(key) for name, found in sources.items()}) for key in ids)
     strays = {name: tuple(sorted(set(found) - set(ids))) for name, found in sources.items()}
-    return Gathered(samples, tuple(sources), {name: extra for name, extra in strays.items() if extra})
+    return Gathered(
+        samples,
+        tuple(sources),
+        {name: extra for name, extra in strays.items() if extra},
+        {name: extra for name, extra in again.items() if extra},
+        len(left),
+    )
 
 
 def mask_fields(masks: Any) -> dict[str, Any]:

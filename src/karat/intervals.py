@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -82,10 +83,19 @@ def clustered(
         return None
     total = np.bincount(index, values[defined] * weights[defined], len(names))
     share = np.bincount(index, weights[defined], len(names))
-    random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, len(names)])))
-    chosen = random.integers(0, len(names), (draws, len(names)))
-    means = total[chosen].sum(axis=1) / share[chosen].sum(axis=1)
+    times = _drawn(len(names), draws, seed)
+    # Not a matrix product of the linear algebra library, whose sums depend on its threads.
+    means = np.einsum("dn,n->d", times, total) / np.einsum("dn,n->d", times, share)
     return _percentiles(means, level)
+
+
+@lru_cache(maxsize=2)
+def _drawn(count: int, draws: int, seed: int) -> Array:
+    """How often each of `count` clusters is in each of the draws (draws, count)."""
+    random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, count])))
+    chosen = random.integers(0, count, (draws, count)) + np.arange(draws)[:, None] * count
+    times: Array = np.bincount(chosen.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
+    return times
 
 
 def _percentiles(means: Array, level: float) -> tuple[float, float]:

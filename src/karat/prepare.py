@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from karat.cache import FrameCache
-from karat.errors import KaratError, UsageError
+from karat.errors import InputError, KaratError, UsageError, counted
 from karat.gather import Gathered, flag, gather
 from karat.groups import groups_of
 from karat.measure import Plan, Sample
@@ -52,6 +52,8 @@ def prepare(
     scale: tuple[float, float] | None = None,
     stored: tuple[float, float] | None = None,
     units: str | None = None,
+    on_stray: str | None = None,
+    subset: str | None = None,
     id_pattern: str | None = None,
     group_by: str | None = None,
     groups: str | Path | None = None,
@@ -65,9 +67,11 @@ def prepare(
     foreground, and its complement the background) or a mapping of region names to them. `metrics` are names,
     spellings ("CannyF1(low=50)") or metrics; `settings` are {"canny_f1.low": 50}. Only the first `frames` of a clip,
     and every `stride` of those; `on_length` is "error" or "truncate", `on_size` "error" or "resize"; `value_range` is
-    black and white of floating frames; fields `stored` in one range stand for the `scale` in `units`; `id_pattern`
-    finds a sample's id in its relative stem; `group_by` names what samples have in common (building) and `groups` how
-    ids tell, see `karat.groups`; `inputs` is what the method was given; `cache` keeps blurred truth between runs.
+    black and white of floating frames; fields `stored` in one range stand for the `scale` in `units`; predictions
+    without a truth, and several for one, are told ("note") or an "error" (`on_stray`); `subset` names some of the
+    truths; `id_pattern` finds a sample's id in its relative stem; `group_by` names what samples have in common
+    (building) and `groups` how ids tell, see `karat.groups`; `inputs` is what the method was given; `cache` keeps
+    blurred truth between runs.
     """
     chosen = load(suite) if isinstance(suite, str) else suite
     options = {name: fields.pop(name) for name in chosen.options if name in fields}
@@ -81,6 +85,7 @@ def prepare(
         "scale": scale,
         "stored": stored,
         "units": units,
+        "on_stray": on_stray,
     }
     offered, settings = _option_settings(chosen, options), dict(settings or {})
     if scale is not None:
@@ -121,12 +126,34 @@ def prepare(
         {name: value for name, value in fields.items() if name in used or name not in chosen.fields},
         masks,
         id_pattern,
+        _asked(chosen, subset),
     )
+    if how.on_stray == "error":
+        _refuse_strays(gathered)
+    records = {
+        name: [one.sources[name] for one in gathered.samples if one.sources[name] is not None]
+        for name in gathered.fields
+        if chosen.fields.get(name) in RECORDS
+    }
+    origins = {name: RECORDS[chosen.fields[name]].origin(of) for name, of in records.items()}
     how_made = {name: (one.field, repr(one.by)) for name, one in made.items()}
-    identity = Identity(chosen.name, protocol, active, how, gathered.fields, areas, group_by or "", how_made)
+    identity = Identity(
+        chosen.name,
+        protocol,
+        active,
+        how,
+        gathered.fields,
+        areas,
+        group_by or chosen.cluster,
+        how_made,
+        {name: origin for name, origin in origins.items() if origin},
+    )
     if groups is not None and not group_by:
         raise UsageError("Which of the --groups counts is not said: pass --group-by building, say.")
-    by_sample = groups_of([sample.id for sample in gathered.samples], group_by, groups) if group_by else {}
+    ids = [sample.id for sample in gathered.samples]
+    by_sample = (
+        groups_of(ids, group_by, groups) if group_by else dict(zip(ids, ids, strict=True)) if chosen.cluster else {}
+    )
     plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None, areas, made)
     idle: dict[tuple[str, ...], list[str]] = {}
     for metric in wanted:
@@ -138,6 +165,12 @@ def prepare(
         f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
         for name, extra in gathered.strays.items()
     ]
+    strays += [
+        f"{len(more)} {name} of what has one before, the first is {more[0]!r}: each counts."
+        for name, more in gathered.again.items()
+    ]
+    chosen_ones = [f"Subset {subset}: {len(ids)} of {len(ids) + gathered.left} records."] if subset else []
+    told = [note for name, of in records.items() for note in RECORDS[chosen.fields[name]].remarks(name, of)]
     seen = _seen(chosen, inputs)
     given_as = {
         **fields,
@@ -147,10 +180,33 @@ def prepare(
         "metrics": metrics,
         "settings": {**settings, **of_areas} or None,
         **reading,
+        "subset": subset,
     }
     given_as |= {"id_pattern": id_pattern, "group_by": group_by, "groups": groups, "inputs": list(inputs or ()) or None}
     arguments = {name: _recorded(value) for name, value in given_as.items() if value is not None}
-    return Prepared(chosen, identity, plan, gathered, (*skipped, *stands, *strays, *seen), arguments, by_sample)
+    return Prepared(
+        chosen, identity, plan, gathered, (*skipped, *stands, *chosen_ones, *told, *strays, *seen), arguments, by_sample
+    )
+
+
+def _asked(suite: Suite, subset: str | None) -> Callable[[Any], bool] | None:
+    """Whether a truth is in the subset; None where all are."""
+    if subset is None:
+        return None
+    if subset not in suite.subsets:
+        known = f"it has {', '.join(suite.subsets)}" if suite.subsets else "it has none"
+        raise UsageError(f"{suite.name} has no subset {subset!r}; {known}.")
+    return suite.subsets[subset]
+
+
+def _refuse_strays(gathered: Gathered) -> None:
+    for name, extra in gathered.strays.items():
+        raise InputError(
+            f"{counted(len(extra), name)} without a truth, the first is {extra[0]!r}: name it as the truth is, remove "
+            "it, or pass --on-stray note to leave it out."
+        )
+    for name, again in gathered.again.items():
+        raise InputError(f"{again[0]!r} of {name} has an id that came before: keep one prediction an id.")
 
 
 def _seen(suite: Suite, inputs: Iterable[str] | None) -> list[str]:

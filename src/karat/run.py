@@ -39,6 +39,7 @@ class Identity:
     areas: tuple[Area, ...] = ()
     grouped_by: str = ""
     made: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # field -> which one it is made of, and how
+    origins: Mapping[str, str] = field(default_factory=dict)  # field -> what made its content, as its files say
 
     @cached_property
     def regions(self) -> tuple[str, ...]:
@@ -68,6 +69,7 @@ class Identity:
             parts.append(f"clusters:{self.grouped_by}")
         if self.made:
             parts.append(f"made:{'+'.join(f'{name}={how} of {of}' for name, (of, how) in self.made.items())}")
+        parts += [f"{name} by:{origin}" for name, origin in self.origins.items()]
         if self.areas:
             parts.append(f"areas:{'+'.join(map(repr, self.areas))}")
         return "|".join([*parts, *(f"{name}:{installed}" for name, installed in versions().items())])

@@ -16,6 +16,9 @@ from karat.metric import Derived, Metric, Statistic, find, snake
 Changed = TypeVar("Changed", bound=Statistic)
 
 
+_CHOICES = {"on_length": ("error", "truncate"), "on_size": ("error", "resize"), "on_stray": ("note", "error")}
+
+
 @dataclass(frozen=True)
 class Reading:
     """How samples become frames; every field can change a number and is signed."""
@@ -29,11 +32,12 @@ class Reading:
     scale: tuple[float, float] | None = None  # of fields: what the ends of the stored range stand for
     stored: tuple[float, float] | None = None  # the range in which fields are stored; None: the type's, or as they are
     units: str | None = None  # of fields, on their scale
+    on_stray: Literal["note", "error"] = "note"  # predictions without a truth, and several for one
 
     def __post_init__(self) -> None:
         if not all(1 <= count < 1 << 31 for count in (1 if self.first is None else self.first, self.stride)):
             raise UsageError(f"frames and stride start at 1, not frames={self.first}, stride={self.stride}.")
-        for name, choices in {"on_length": ("error", "truncate"), "on_size": ("error", "resize")}.items():
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}.")
         for span in (self.value_range, self.scale, self.stored):
@@ -112,6 +116,8 @@ class Suite:
     reading: Reading = Reading()
     arrays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # field -> names of its array among others
     shard_samples: int = 1
+    cluster: str = ""  # what samples are drawn by for intervals, where nothing else is asked for: each by itself
+    subsets: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # name -> whether a truth is in it
     options: Mapping[str, Option] = field(default_factory=dict)
     exports: Mapping[str, Export] = field(default_factory=dict)
     headline: tuple[str, ...] = ()  # the scores that a table shows first, where not all

@@ -14,6 +14,7 @@ from karat.metric import Metric
 from karat.sources.instance_masks import InstanceMasks, make_instances
 from karat.sources.kinds import RECORDS
 from karat.sources.poses import Poses, make_poses
+from karat.sources.tubes import Tube, make_tube
 
 Array = NDArray[Any]
 FRAMES, HEIGHT, WIDTH = 3, 24, 32
@@ -174,6 +175,29 @@ def _smeared(truth: InstanceMasks, level: float, rng: np.random.Generator) -> In
     )
 
 
+FRAME = (320, 240)
+
+
+def _moving(rng: np.random.Generator) -> Tube:
+    """A box that moves through frames of 320x240, and is one in whichever order; it is gone in the last of them."""
+    start, step = rng.uniform((20, 80), (40, 100)), rng.uniform(5, 15, 2)
+    corner = start + np.arange(FRAMES)[:, None] * step
+    boxes = np.concatenate([corner, corner + rng.uniform(60, 80, 2)], axis=1)
+    boxes[-1] = np.nan
+    return make_tube("a tube", boxes, FRAME)
+
+
+def _astray(truth: Tube, level: float, rng: np.random.Generator) -> Tube:
+    """A detection that slides off, and one where nothing was asked for; if very bad, none in a frame, or in two."""
+    if not level:
+        return truth
+    boxes = truth.boxes + level * 50 * rng.uniform(0.9, 1.1) * np.array([1, -0.5, 1, -0.5])
+    boxes[-1] = 30, 40, 50, 60
+    if level == LEVELS[-1]:
+        boxes[1 - (rng.random() < 0.5) : 2] = np.nan
+    return make_tube("a tube", boxes, FRAME)
+
+
 def _signal(rng: np.random.Generator) -> Array:
     """Received power (T, H, W) in dBm: it falls with the distance, and walls take some of it."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
@@ -205,6 +229,7 @@ KINDS = {
     "_segments": Kind("segments", _patches, _moved),
     "poses": Kind("poses", _animals, _lost),
     "instance_masks": Kind("instance_masks", _silhouettes, _smeared),
+    "tubes": Kind("tubes", _moving, _astray),
 }
 
 
@@ -224,7 +249,7 @@ def example(metric: Metric, seed: int = 0, samples: int = 3, level: float = LEVE
 def _sample(metric: Metric, seed: int, number: int, level: float) -> Sample:
     fields = {}
     for name in metric.statistic.fields():
-        ending = name.removeprefix("pred").removeprefix("truth").removesuffix("_samples")  # of that truth
+        ending = name.removeprefix("pred").removeprefix("truth").removeprefix("ceiling").removesuffix("_samples")
         key = (seed, number, *ending.encode())
         own = kind(name, metric)
         truth = own.truth(np.random.default_rng(key))
@@ -235,7 +260,7 @@ def _sample(metric: Metric, seed: int, number: int, level: float) -> Sample:
 
 
 def _predicted(field: str) -> bool:
-    return field.startswith("pred")
+    return field.startswith(("pred", "ceiling"))
 
 
 def constant(metric: Metric) -> Iterator[Mapping[str, Any]]:
@@ -249,11 +274,11 @@ def with_nan(fields: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """For every floating field: the fields with NaN in some of its pixels, and in all of its last frame."""
     found = {}
     for name, field in fields.items():
-        array = field if isinstance(field, np.ndarray) else getattr(field, "points", np.zeros(0, bool))
+        array = field if isinstance(field, np.ndarray) else getattr(field, _main(field))
         if np.issubdtype(array.dtype, np.floating):
             holes = array.copy()
             holes[0, :3] = holes[-1] = np.nan
-            found[name] = {**fields, name: holes if array is field else replace(field, points=holes)}
+            found[name] = {**fields, name: holes if array is field else replace(field, **{_main(field): holes})}
     return found
 
 
@@ -261,8 +286,12 @@ def _filled(field: Any, value: float) -> Any:
     """The same field without structure; of a record its main array."""
     if isinstance(field, np.ndarray):
         return np.full_like(field, value)
-    main = "points" if hasattr(field, "points") else "masks"
-    return replace(field, **{main: np.full_like(getattr(field, main), value)})
+    return replace(field, **{_main(field): np.full_like(getattr(field, _main(field)), value)})
+
+
+def _main(record: Any) -> str:
+    """The name of a record's main array."""
+    return next(name for name in ("points", "boxes", "masks") if hasattr(record, name))
 
 
 def build(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:

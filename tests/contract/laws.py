@@ -49,6 +49,7 @@ Law = Callable[[Metric], None]
 LAWS: dict[str, Law] = {}
 OF_PIXELS: set[str] = set()  # laws of what masks do: records have no pixels
 UNDEFINED = "undefined"  # of the cases: every score is undefined in one of them
+GRADED = "graded"  # of the cases: every score is another number than 0 and 1 in one of them
 
 
 def law(check: Law) -> Law:

@@ -32,6 +32,7 @@ from .segments import open_segments
 from .slab import Slab, memory_slab, stack_frames
 from .stacks import array_slab
 from .stream import Array, Frames, Stream
+from .tube_files import TUBES
 from .video import VIDEO_SUFFIXES, open_video
 from .zarr import ZARR, is_store
 
@@ -126,7 +127,7 @@ KINDS = {
 }
 
 
-RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES, INSTANCE_MASKS)}
+RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES, INSTANCE_MASKS, TUBES)}
 
 
 def kind_of(name: str) -> Kind | RecordKind:

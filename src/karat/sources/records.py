@@ -34,6 +34,18 @@ def _alike(own: Mapping[str, Any], truth: Mapping[str, Any]) -> Mapping[str, Any
     return own
 
 
+def _truth(own: Mapping[str, Any], truth: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001
+    return truth
+
+
+def _silent(name: str, sources: Iterable[Any]) -> Iterable[str]:  # noqa: ARG001
+    return ()
+
+
+def _unknown(sources: Iterable[Any]) -> str:  # noqa: ARG001
+    return ""
+
+
 @dataclass(frozen=True)
 class RecordKind:
     """A kind of field that is no stream of pixels: poses, boxes. A record is a frozen dataclass of arrays.
@@ -44,6 +56,8 @@ class RecordKind:
     empty: the prediction of nothing beside a truth, where there is such a thing.  align: the sources of a side under
     the ids that the truth's sources have, where names alone do not say what belongs together.  find: what is doubtful
     of a prediction and its truth, before anything is computed.  remedy: what to do with a file of another suffix.
+    repeated: the truth's sources, and again under the ids of predictions of what was predicted before.
+    remarks: what a reader must know of a field's sources.  origin: what made a field's content, as its files say.
     """
 
     name: str
@@ -56,3 +70,6 @@ class RecordKind:
     find: Callable[[Any, Any], Iterable[Finding]] = _nothing
     split: Callable[[Any], Mapping[str, Any] | None] = _one
     remedy: str = "convert the file"
+    repeated: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = _truth
+    remarks: Callable[[str, Iterable[Any]], Iterable[str]] = _silent
+    origin: Callable[[Iterable[Any]], str] = _unknown

@@ -77,3 +77,24 @@ def _decompress(text: bytes, total: int) -> NDArray[np.int64]:
     values[1::2] = np.cumsum(values[1::2])
     values[2::2] = np.cumsum(values[2::2])
     return values
+
+
+def compressed(mask: NDArray[np.bool_]) -> str:
+    """The text of a mask (H, W), as pycocotools writes it."""
+    flat = np.asarray(mask, bool).T.ravel()
+    edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    starts_set = [0] if flat.size and flat[0] else []
+    lengths = np.diff(np.concatenate([starts_set, [0], edges, [flat.size]])).astype(np.int64)
+    lengths[3:] -= lengths[1:-2].copy()
+    return "".join(map(_digits, lengths.tolist()))
+
+
+def _digits(value: int) -> str:
+    """5 bits a character, the least first, until what is left is the sign."""
+    text = ""
+    while True:
+        low, value = value & 31, value >> 5
+        last = value == (-1 if low & 16 else 0)
+        text += chr(48 + low + 32 * (not last))
+        if last:
+            return text

@@ -34,7 +34,8 @@ DTYPES = {
 }
 
 
-def open_safetensors(path: Path, names: tuple[str, ...], label_names: tuple[str, ...]) -> Slab:
+def tensors_of(path: Path) -> tuple[dict[str, Any], int]:
+    """What the header says of every tensor, checked, and where the data starts."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -53,6 +54,11 @@ def open_safetensors(path: Path, names: tuple[str, ...], label_names: tuple[str,
     tensors = {key: value for key, value in header.items() if key != "__metadata__"}
     for key, value in tensors.items():
         _check_tensor(f"{path}[{key}]", value, size - data_start)
+    return tensors, data_start
+
+
+def open_safetensors(path: Path, names: tuple[str, ...], label_names: tuple[str, ...]) -> Slab:
+    tensors, data_start = tensors_of(path)
     chosen = choose(path, list(tensors), names, label_names)
     entry = tensors[chosen]
     begin, end = entry["data_offsets"]

@@ -13,7 +13,6 @@ from karat.kernels.ensemble import SampleDeviation, SampleMean
 from karat.kernels.interpolate import BASELINES
 from karat.metric import Derived, Metric
 from karat.metrics.calibration import Calibration, DeviationCounts
-from karat.metrics.coverage import Coverage
 from karat.metrics.ensemble_forecast import EnsembleCounts, EnsembleCRPS, EnsembleSpread
 from karat.metrics.field_error import NMSE, FieldError, NormalizedFieldError, PixelCounts
 from karat.metrics.interval_score import IntervalScore
@@ -21,6 +20,7 @@ from karat.metrics.mae import MAE
 from karat.metrics.mse import MSE
 from karat.metrics.normal_forecast import CRPS, NLL, SpreadSkill
 from karat.metrics.normalized_ssim import NormalizedSSIM
+from karat.metrics.observed_share import ObservedShare
 from karat.metrics.pit import MACE, PIT
 from karat.metrics.psnr import PSNR
 from karat.metrics.rank_histogram import RankHistogram
@@ -119,7 +119,7 @@ SUITE = Suite(
         EnsembleSpread(),
         RankHistogram(),
         SampleDiversity(),
-        Coverage(),
+        ObservedShare(),
         PixelCounts(of=_ERROR),
         DeviationCounts(),
         EnsembleCounts(),
@@ -172,7 +172,7 @@ SUITE = Suite(
                 "field_error": {"missing": "spread", "arithmetic": "given"},
                 "standardized_error": {"offset": 1e-8, "undefined": "miss"},
                 "uncertainty_correlation": {"flat": "keep"},
-                "coverage": {"amount": "mean"},
+                "observed_share": {"amount": "mean"},
                 "psnr": {"data_range": "truth"},
                 "ssim": {"data_range": "truth_or_1", "fill": "mean", "missing": "spread"},
             },
@@ -186,7 +186,7 @@ SUITE = Suite(
             "The numbers of its scripts/evaluate.py: on the declared scale, with an epsilon in PSNR.",
             {
                 "field_error": {"missing": "spread"},
-                "coverage": {"amount": "mean"},
+                "observed_share": {"amount": "mean"},
                 "psnr": {"epsilon": 1e-8},
                 "ssim": {"fill": "mean", "missing": "spread", "arithmetic": "published"},
             },

@@ -42,7 +42,7 @@ class Observations(Statistic):
 
 
 @dataclass(frozen=True)
-class Coverage(Metric):
+class ObservedShare(Metric):
     """The share of pixels that were observed, and the share of the weight of coverage-weighted errors that lies in a
     region: with few observations nearly all of it lies beyond the reach of the Gaussian.
 

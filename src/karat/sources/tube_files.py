@@ -1,0 +1,151 @@
+"""Boxes and masks of one object a video: the files that hold them, and what users have in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.errors import InputError, counted, told
+
+from .fingerprint import digest
+from .guard import MIB, read_bounded, refusal
+from .records import Finding, RecordKind, Source
+from .strict import loads
+from .tube_arrays import tubes_of_arrays
+from .tube_records import box_rows, masks_of, tubes_of
+from .tubes import Tube, inverted, make_tube, no_tube
+
+EXPECTS = "boxes or masks of one object a video"
+MAX_JSON = 512 * MIB
+PICKLES = frozenset({".pkl", ".pickle"})
+LASOT_FILE = (
+    "eff1be0755c346185a74adad3376253f981089ef08c1dd534b29da68be72d8c0"  # sha256 of Peekaboo's lasot_inputs.json
+)
+
+
+def read_tubes(path: Path) -> dict[str, Tube]:
+    """The tubes of a file by id."""
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        data = read_bounded(path, MAX_JSON, EXPECTS)
+        return tubes_of(str(path), _listed(loads(data)), lasot=digest(path) == LASOT_FILE)
+    if suffix in PICKLES:
+        from .safe_pickle import load
+
+        return tubes_of(str(path), _listed(load(path)), pickled=True)
+    return tubes_of_arrays(path)
+
+
+def _listed(document: Any) -> Any:
+    """The records; of one video alone the record is enough."""
+    alone = isinstance(document, dict) and ("bboxes" in document or "masks" in document or "mask" in document)
+    return [{"id": "0", **document}] if alone else document
+
+
+def _expand(path: Path) -> Mapping[str, Source]:
+    if path.suffix.lower() not in SUFFIXES:
+        known = " ".join(sorted(SUFFIXES))
+        raise refusal(path, f"has the suffix {path.suffix!r}", f"{EXPECTS} are read from {known}", "convert the file")
+    tubes = read_tubes(path)
+    if not tubes:
+        raise refusal(path, "holds no record", f"{EXPECTS} were expected", "check the path")
+    return tubes
+
+
+def to_tube(value: Any) -> Tube:
+    """A tube of what a user has in memory: itself, or a mapping with `boxes` (frames, 4), NaN where there is none, or
+    `masks` (frames, height, width), and the `size` (width, height) of the frames."""
+    if isinstance(value, Tube):
+        return value
+    if not isinstance(value, Mapping):
+        found = f"a value of type {type(value).__name__}"
+        raise refusal(found, "holds no boxes", f"{EXPECTS} were expected", "pass a mapping of arrays, or records")
+    given = dict(value)
+    masks, boxes, size = (given.pop(name, None) for name in ("masks", "boxes", "size"))
+    if (masks is None) == (boxes is None):
+        raise refusal(
+            "the tube", f"has {told(', '.join(map(str, value)))[:80]}", "boxes or masks were expected", "add them"
+        )
+    name = str(given.pop("name", "the tube"))
+    if masks is not None:
+        masks = np.asarray(masks) if not isinstance(masks, list | tuple) else masks
+        return make_tube(name, masks=masks_of(name, masks), **given)
+    return make_tube(name, box_rows(name, boxes), size, **given)
+
+
+def _split(value: Any) -> Mapping[str, Tube] | None:
+    """A list of records, as the specification's files hold it."""
+    records = (
+        isinstance(value, list | tuple) and value and all(isinstance(one, Mapping) and "id" in one for one in value)
+    )
+    return tubes_of("the list", value) if records else None
+
+
+def _once(side: str, tubes: Iterable[Any]) -> None:
+    for one in tubes:
+        if isinstance(one, Tube) and one.repeated:
+            raise InputError(f"{told(one.name)} is listed more than once in the {side}: keep one record an id.")
+
+
+def _repeated(own: Mapping[str, Any], truth: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The truth, and again under the id of every prediction that is listed again."""
+    _once("truth", truth.values())
+    again = {key: one.repeated for key, one in own.items() if isinstance(one, Tube) and one.repeated}
+    base = {key: key.removesuffix(f" ({times + 1})") for key, times in again.items()}
+    return {**truth, **{key: truth[of] for key, of in base.items() if of in truth}}
+
+
+def _remarks(name: str, sources: Iterable[Any]) -> Iterator[str]:
+    """What a reader must know of the file that a field was read from."""
+    tubes = [one for one in sources if isinstance(one, Tube)]
+    if any(one.pickled for one in tubes):
+        yield f"{name} was read from a pickle, of which nothing was run: karat convert makes small, plain JSON of it."
+    if any(one.order == "x1x2y1y2" for one in tubes):
+        yield (
+            f"{name} lists its boxes as x1, x2, y1, y2, as LaSOT's published file does: that is how they are read, but "
+            "for the protocol reference, which reads x1, y1, x2, y2 as the script does (--box-order says otherwise)."
+        )
+    for detector in dict.fromkeys(one.detector for one in tubes if one.detector):
+        yield f"Boxes of {name} were detected by {detector}."
+
+
+def _origin(sources: Iterable[Any]) -> str:
+    """What made the boxes, where they say."""
+    return "+".join(sorted({one.detector for one in sources if isinstance(one, Tube) and one.detector}))
+
+
+def _find(own: Tube, truth: Tube) -> Iterator[Finding]:
+    """What is doubtful of one video before anything is computed."""
+    if truth.order is None:
+        yield "error", truth.doubt
+        return
+    asked = truth.boxes[:, [0, 2, 1, 3]] if truth.order == "x1x2y1y2" else truth.boxes
+    if truth.masks is None:
+        for frame in np.flatnonzero(inverted(asked))[:1]:
+            yield "error", f"the box of frame {frame} in the truth ends before it begins: correct it."
+        if not (asked[:, 2:] > asked[:, :2]).all(axis=1).any():
+            yield "warning", "no frame of the truth has a box: its scores are undefined."
+    if own.length != truth.length:
+        both = f"{counted(own.length, 'frame')} and {truth.length} boxes were asked for"
+        yield "note", f"there are {both}: the first {min(own.length, truth.length)} are compared."
+    if own.masks is None and own.length and np.isnan(own.boxes).all():
+        yield "warning", "nothing was detected in any frame."
+
+
+SUFFIXES = frozenset({".json", ".npz", ".safetensors"}) | PICKLES
+TUBES = RecordKind(
+    "tubes",
+    EXPECTS,
+    SUFFIXES,
+    _expand,
+    to_tube,
+    no_tube,
+    find=_find,
+    split=_split,
+    repeated=_repeated,
+    remarks=_remarks,
+    origin=_origin,
+)
