@@ -12,6 +12,7 @@ DEMOS: Mapping[str, tuple[str, str]] = {  # suite -> the module that makes its s
     "transfer": ("karat.demo.transfer", "three scenes"),
     "pose": ("karat.demo.pose", "three mice in two films"),
     "radiomap": ("karat.demo.radiomap", "nine radio maps of three floors"),
+    "control": ("karat.demo.control", "24 objects in six scenes"),
 }
 
 

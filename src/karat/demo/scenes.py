@@ -34,11 +34,17 @@ class Scene:
         return self.labels > 0
 
 
-def film(index: int, frames: int, height: int, width: int, seed: int) -> Scene:
-    """Scene number ``index``: street, table, robot, then the same again cast differently."""
+def staged(index: int, seed: int) -> tuple[str, tuple[str, ...], Callable[[float], World]]:
+    """Scene number ``index``: street, table, robot, then the same again cast differently. Its name, those of its
+    instances, and the world at every time from 0 to 1."""
     title, story = list(_STORIES.items())[index % len(_STORIES)]
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, index])))
-    names, world = story(rng)
+    return (title if index < len(_STORIES) else f"{title}-{index // len(_STORIES) + 1}", *story(rng))
+
+
+def film(index: int, frames: int, height: int, width: int, seed: int) -> Scene:
+    """Scene number ``index``, filmed."""
+    name, names, world = staged(index, seed)
     colours = np.empty((frames, height, width, 3), np.uint8)
     depth, labels = np.empty((frames, height, width), np.float32), np.empty((frames, height, width), np.uint8)
     for t in range(frames):
@@ -47,9 +53,20 @@ def film(index: int, frames: int, height: int, width: int, seed: int) -> Scene:
         fine = colour(moment, 2 * height, 2 * width)
         colours[t] = np.clip(cv2.resize(fine, (width, height), interpolation=cv2.INTER_AREA).round(), 0, 255)
         depth[t], owner = trace(moment, height, width)
-        labels[t] = np.array([part.label for part in moment.parts] + [0, 0], np.uint8)[owner]
-    name = title if index < len(_STORIES) else f"{title}-{index // len(_STORIES) + 1}"
+        labels[t] = _labels(moment, owner)
     return Scene(name, colours, depth, labels, names, visible_boxes(labels, len(names)))
+
+
+def outlines(index: int, frames: int, height: int, width: int, seed: int) -> tuple[str, tuple[str, ...], Bytes]:
+    """Of scene number ``index`` its name, those of its instances, and their ids (T, H, W) alone."""
+    name, names, world = staged(index, seed)
+    moments = [world(t / max(frames - 1, 1)) for t in range(frames)]
+    return name, names, np.stack([_labels(moment, trace(moment, height, width)[1]) for moment in moments])
+
+
+def _labels(moment: World, owner: NDArray[np.integer]) -> Bytes:
+    """The instance of every pixel, from the part that it shows."""
+    return np.array([part.label for part in moment.parts] + [0, 0], np.uint8)[owner]
 
 
 def visible_boxes(labels: Bytes, count: int) -> Floats:
