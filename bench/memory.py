@@ -3,11 +3,13 @@
 Writes 600 frames of moving gradients as H.264, evaluates the first 100, 300 and 600 of them with two workers and the
 Gaussian blur, adds up the resident memory of the command and everything it started, and exits with 1 where the peak
 passes 1.5 GB or grows with the number of frames. A million instances of fifteen nodes may take 4 GB, 10,000 maps of
-256x256 pixels 1.5 GB. `python -m bench.memory video poses maps` names what is measured.
+256x256 pixels 1.5 GB, the masks of 456 videos in a pickle of 2 GB 300 MB. `python -m bench.memory video poses maps
+masks` names what is measured.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.control import RECORDS, boxes, truth_records, write_masks
 from bench.poses import ANIMALS, pair
 
 LENGTHS = (100, 300, 600)
@@ -27,6 +30,7 @@ WIDTH, HEIGHT = 1920, 1080
 BOUND = 1.5e9
 POSES, POSES_BOUND = 1_000_000, 4e9
 MAPS, MAP = (1_000, 10_000), 256
+MASKS_BOUND = 300e6
 GROWTH = 1.1  # of the longest clip's peak over the shortest's: noise of the sampling, not of the length
 EVERY = 0.02  # seconds between samples
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -84,6 +88,19 @@ def many_maps() -> bool:
         peaks.append(peak)
     print(f"bound 1.5 GB: {'kept' if max(peaks) < BOUND else 'PASSED'}")
     return max(peaks) < BOUND
+
+
+def streamed_masks() -> bool:
+    """Whether masks are read from their pickle one after another."""
+    with tempfile.TemporaryDirectory(prefix="karat-memory-") as name:
+        home = Path(name)
+        write_masks(home / "masks.pkl", boxes(1))
+        (home / "truth.json").write_text(json.dumps(truth_records(boxes(0))))
+        sides = [f"--pred={home / 'masks.pkl'}", f"--truth={home / 'truth.json'}"]
+        peak, seconds = peak_of(["control", *sides, "--workers", "2", "--format", "csv"], home)
+    print(f"masks of {RECORDS} videos: peak {peak / 1e6:.0f} MB, {seconds:.0f} s", flush=True)
+    print(f"bound 300 MB: {'kept' if peak < MASKS_BOUND else 'PASSED'}")
+    return peak < MASKS_BOUND
 
 
 def write_clip(path: Path, frames: int, seed: int) -> None:
@@ -157,7 +174,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-MEASURED = {"video": video, "poses": a_million_poses, "maps": many_maps}
+MEASURED = {"video": video, "poses": a_million_poses, "maps": many_maps, "masks": streamed_masks}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -71,3 +71,48 @@ def opencv_script(pred: Path, truth: Path) -> dict[str, float]:
 def _f1(pred: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:
     tp, fp, fn = ((a & b).sum() for a, b in ((pred, truth), (pred, ~truth), (~pred, truth)))
     return float(2 * tp / (2 * tp + fp + fn))
+
+
+Canvases = list[NDArray[Any]]
+
+
+def peekaboo(pred: list[Canvases], truth: NDArray[np.float64]) -> list[tuple[float, ...]]:
+    """Of every video what Peekaboo's script computes, in the way it does: the boxes asked for (videos, frames, 4) are
+    painted on canvases of float64, and every number is made anew of the lists of canvases."""
+    return [_peekaboo_video(masks, boxes) for masks, boxes in zip(pred, truth, strict=True)]
+
+
+def painted(boxes: NDArray[np.float64], height: int, width: int) -> Canvases:
+    """Canvases (height, width) of float64, 1 in the box."""
+    canvases = []
+    for x1, y1, x2, y2 in boxes:
+        canvas = np.zeros((height, width))
+        canvas[int(y1 * height) : int(y2 * height), int(x1 * width) : int(x2 * width)] = 1
+        canvases.append(canvas)
+    return canvases
+
+
+def _peekaboo_video(masks: Canvases, boxes: NDArray[np.float64]) -> tuple[float, ...]:
+    asked = painted(boxes, *masks[0].shape)
+    frames = _overlap(asked, masks, (-1, -2))[np.sum(masks, axis=(-1, -2)) > 0]
+    apart = np.linalg.norm(_middles(asked) - _middles(masks), axis=-1).mean()
+    sides = [float(np.sqrt(np.sum(canvas))) for canvas in asked]
+    return (
+        float(_overlap(asked, masks, None)),
+        float(np.mean(frames >= 0.5)),
+        float(apart),
+        float(np.sum(asked)),
+        float(np.sum(masks)),
+        float(np.std(sides) / np.mean(sides)),
+    )
+
+
+def _overlap(asked: Canvases, masks: Canvases, axis: tuple[int, int] | None) -> Any:
+    both, either = np.logical_and(asked, masks), np.logical_or(asked, masks)
+    return np.sum(both, axis=axis) / (np.sum(either, axis=axis) + 1e-5)
+
+
+def _middles(canvases: Canvases) -> NDArray[np.float64]:
+    first = [np.argmax(np.sum(canvases, axis=axis), axis=-1) for axis in (-1, -2)]
+    last = [np.argmax(np.cumsum(np.sum(canvases, axis=axis), axis=-1), axis=-1) for axis in (-1, -2)]
+    return np.stack([(a + b) / 2 for a, b in zip(first, last, strict=True)], axis=1)

@@ -69,7 +69,12 @@ def paired(
 
 
 def clustered(
-    values: Array, weights: Array, clusters: Sequence[str], draws: int = DRAWS, seed: int = SEED, level: float = LEVEL
+    values: Array,
+    weights: Array,
+    clusters: Sequence[str] | Array,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    level: float = LEVEL,
 ) -> tuple[float, float] | None:
     """The interval of a weighted mean whose samples come in clusters (80 transmitters of one building), which are drawn
     whole, with replacement; None of fewer than two. Samples that are undefined or weigh nothing are left out.

@@ -62,16 +62,20 @@ class Derived:
 class Sums:
     """What `score` reads as attributes: one combined value a group, or (`combine = "rows"`) every row of one group.
 
-    `labels` name the first axis that columns have beyond that.
+    `labels` name the first axis that columns have beyond that. Columns are `combined` when they are read: metrics that
+    share a statistic each read a few of its columns.
     """
 
-    labels: tuple[str, ...]
-
-    def __init__(self, columns: Columns, labels: tuple[str, ...] = ()) -> None:
-        self.__dict__.update(columns, labels=labels)
+    def __init__(
+        self, columns: Columns, labels: tuple[str, ...] = (), combined: Callable[[Array], Array] = lambda column: column
+    ) -> None:
+        self._columns, self.labels, self._combined = columns, labels, combined
 
     def __getattr__(self, name: str) -> Array:
-        raise AttributeError(f"no statistic {name!r}; measured were {', '.join(self.__dict__)}")
+        if name not in self._columns:
+            raise AttributeError(f"no statistic {name!r}; measured were {', '.join(self._columns)}")
+        value = self.__dict__[name] = self._combined(self._columns[name])
+        return value
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:
@@ -122,7 +126,7 @@ class Statistic:
 
     def asks_for_sample(self) -> bool:
         """Whether `measure` wants to know which sample it is given."""
-        return "sample" in inspect.signature(self.measure).parameters
+        return _asks_for_sample(type(self))  # type: ignore[arg-type]  # as above
 
     def identity(self) -> str:
         """Class, parameters and derived inputs: everything of it that can change a number."""
@@ -177,6 +181,11 @@ class Metric(Statistic):
 def _arguments(kind: type[Statistic]) -> tuple[str, ...]:
     method = kind.prepare if kind.unit == "item" else kind.measure
     return tuple(name for name in inspect.signature(method).parameters if name not in _GIVEN)
+
+
+@cache
+def _asks_for_sample(kind: type[Statistic]) -> bool:
+    return "sample" in inspect.signature(kind.measure).parameters
 
 
 def _history(derived: Derived) -> str:

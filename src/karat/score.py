@@ -77,8 +77,8 @@ def by_frame(metric: Metric, rows: Rows) -> tuple[Rows, dict[str, Weighted]]:
         rows.regions
     ) + rows.region
     _, first, index = np.unique(group, return_index=True, return_inverse=True)
-    sums = {name: reduce(column, index, len(first)) for name, column in rows.columns.items()}
-    return rows.take(first), _scored(metric, Sums(sums, rows.labels))
+    sums = Sums(rows.columns, rows.labels, lambda column: reduce(column, index, len(first)))
+    return rows.take(first), _scored(metric, sums)
 
 
 def by_sample(metric: Metric, rows: Rows, samples: Sequence[str]) -> dict[str, Scored]:
@@ -104,9 +104,7 @@ def _by_sample(metric: Metric, rows: Rows, count: int) -> dict[str, Scored]:
         scored = (
             _each_by_itself(metric, rows, cell, math.prod(shape))
             if metric.combine == "rows"
-            else _scored(
-                metric, Sums({name: reduce(c, cell, math.prod(shape)) for name, c in rows.columns.items()}, rows.labels)
-            )
+            else _scored(metric, Sums(rows.columns, rows.labels, lambda column: reduce(column, cell, math.prod(shape))))
         )
         return {
             name: Scored(score.value.reshape(shape), score.weight.reshape(shape), np.zeros(shape, np.int64))
@@ -147,7 +145,7 @@ def over_dataset(
     if metric.pool == "dataset":
         alone = len(alive) == 1 and times[0, 0] == 1  # the dataset's rows are the sample's
         pooled = {name: s.value[0] for name, s in each.items()} if alone else _pooled(metric, rows.of(alive), times)
-    clusters = [groups[name] for name in alive] if groups and not pooled else None
+    clusters = np.unique([groups[name] for name in alive], return_inverse=True)[1] if groups and not pooled else None
 
     def value(name: str, scored: Scored, column: int) -> Value:
         out = (len(inapplicable), len(failed))
@@ -168,11 +166,11 @@ def _pooled(metric: Metric, rows: Rows, times: Array) -> dict[str, Array]:
     if metric.combine == "rows":
         again = rows if (times == 1).all() else rows.take(np.repeat(np.arange(len(rows)), times))
         return {name: s.value for name, s in _each_by_itself(metric, again, again.region, len(rows.regions)).items()}
-    sums = {
-        name: reduce(column * times.reshape(-1, *[1] * (column.ndim - 1)), rows.region, len(rows.regions))
-        for name, column in rows.columns.items()
-    }
-    return {name: score.value for name, score in _scored(metric, Sums(sums, rows.labels)).items()}
+
+    def weighed(column: Array) -> Array:
+        return reduce(column * times.reshape(-1, *[1] * (column.ndim - 1)), rows.region, len(rows.regions))
+
+    return {name: score.value for name, score in _scored(metric, Sums(rows.columns, rows.labels, weighed)).items()}
 
 
 def _each_by_itself(metric: Metric, rows: Rows, group: Array, count: int) -> dict[str, Weighted]:

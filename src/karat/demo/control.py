@@ -1,5 +1,5 @@
-"""Pretend generators of videos in which an object is to follow boxes, each wrong in one recognisable way; what a detector
-finds in their videos, as files; their scores side by side."""
+"""Pretend generators of videos in which an object is to follow boxes, each wrong in one recognisable way, and what a
+detector finds in their videos; their files; their scores side by side."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -97,7 +97,8 @@ def write(folder: Path, seed: int = 0) -> dict[str, Path]:
     for model, follow in {**MODELS, "ceiling": steady}.items():
         rngs = (np.random.default_rng([seed, *model.encode(), *one.id.encode()]) for one in asked)
         _save(places[model], (found(one, follow(one.boxes, rng)) for one, rng in zip(asked, rngs, strict=True)))
-    np.savez_compressed(places["outlined"], **{f"{one.id}/masks": one.mask for one in asked})
+    masks: dict[str, Any] = {f"{one.id}/masks": one.mask for one in asked}
+    np.savez_compressed(places["outlined"], **masks)
     return places
 
 
@@ -148,4 +149,5 @@ def _shown(boxes: Boxes) -> Boxes:
 def _jittered(boxes: Boxes, rng: Rng, size: float) -> Boxes:
     """Every side moved by some pixels, less of small boxes, in quarters of one."""
     spans = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
-    return np.rint(4 * (boxes + np.minimum(size, spans / 8) * rng.normal(0, 1, boxes.shape).clip(-3, 3))) / 4
+    moved = boxes + np.minimum(size, spans / 8) * rng.normal(0, 1, boxes.shape).clip(-3, 3)
+    return np.asarray(np.rint(4 * moved) / 4)

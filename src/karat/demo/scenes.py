@@ -66,7 +66,7 @@ def outlines(index: int, frames: int, height: int, width: int, seed: int) -> tup
 
 def _labels(moment: World, owner: NDArray[np.integer]) -> Bytes:
     """The instance of every pixel, from the part that it shows."""
-    return np.array([part.label for part in moment.parts] + [0, 0], np.uint8)[owner]
+    return np.asarray(np.array([part.label for part in moment.parts] + [0, 0], np.uint8)[owner])
 
 
 def visible_boxes(labels: Bytes, count: int) -> Floats:

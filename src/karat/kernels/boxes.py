@@ -10,21 +10,20 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def sides(boxes: Array) -> Array:
-    """Widths and heights (T, 2); 0 of what is inverted or no box."""
-    spans: Array = np.fmax(boxes[:, 2:] - boxes[:, :2], 0)
-    return spans
-
-
 def area(boxes: Array) -> Array:
-    """Widths times heights (T)."""
-    product: Array = sides(boxes).prod(axis=1)
-    return product
+    """Widths times heights (T); 0 of what is inverted or no box."""
+    return _spanned(boxes[:, :2], boxes[:, 2:])
 
 
 def intersection(a: Array, b: Array) -> Array:
-    """The boxes that each two share; 0 in area where they share nothing."""
-    return np.concatenate([np.maximum(a[:, :2], b[:, :2]), np.minimum(a[:, 2:], b[:, 2:])], axis=1)
+    """The areas (T) that each two share."""
+    return _spanned(np.maximum(a[:, :2], b[:, :2]), np.minimum(a[:, 2:], b[:, 2:]))
+
+
+def _spanned(first: Array, last: Array) -> Array:
+    spans = np.fmax(last - first, 0)
+    product: Array = spans[:, 0] * spans[:, 1]
+    return product
 
 
 def centre(boxes: Array) -> Array:

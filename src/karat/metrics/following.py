@@ -17,6 +17,7 @@ from karat.sources.tubes import Tube, inverted
 
 OVERLAPS = tuple(step / 20 for step in range(21))
 PIXELS = (5, 10, 20, 50)
+_OVERLAPS, _PIXELS = np.array(OVERLAPS), np.array(PIXELS)
 PUBLISHED_FRAMES = 16  # of a video, as the published script takes it
 PUBLISHED_DIAGONAL = float(np.sqrt(320**2 + 576**2))  # in pixels, likewise
 PUBLISHED_EPS = 1e-5
@@ -66,11 +67,12 @@ class Following(Statistic):
         relative = _relative(truth, self._order(truth))[:frames]
         _check(truth, relative, "pass --box-order x1x2y1y2 if that is the order of the file")
         cut = within(relative, 1, 1)
-        cut[area(cut) == 0] = np.nan
-        asked = cut * np.tile(size, 2)
+        valid = area(cut) > 0
+        cut[~valid] = np.nan
+        asked = cut * _corners(size)
         scene = _of_masks(pred, asked) if pred.masks is not None else _of_boxes(pred, asked, size)
-        valid, detected = area(asked) > 0, scene.found > 0
-        either = np.where(valid, area(scene.asked) + scene.found - scene.shared, 0)
+        detected, asked_area = scene.found > 0, area(scene.asked)
+        either = np.where(valid, asked_area + scene.found - scene.shared, 0)
         shared = np.where(valid, scene.shared, 0)
         both, diagonal = valid & detected, float(np.hypot(*size))
         columns = {
@@ -83,10 +85,10 @@ class Following(Statistic):
             "placed": both,
             "hit": valid & (either > 0) & (2 * shared >= either),
             **_overlap(shared, either, valid, 0.0),
-            "asked_area": area(scene.asked),
+            "asked_area": asked_area,
             "found_area": scene.found,
             **_distances(np.where(both[:, None], scene.apart, 0), both, diagonal),
-            **_still(cut, size),
+            **_still(asked, valid, diagonal),
             "extra": detected & ~valid,
             "clipped_truth": (relative != cut).any(axis=1) & valid,
             "clipped_pred": scene.clipped,
@@ -134,12 +136,13 @@ class PublishedFollowing(Following):
         frames = self._frames(pred, truth)
         width, height = size = _size(pred, truth)
         relative = _relative(truth, self._order(truth))[:frames]
-        asked = painted(relative * np.tile(size, 2), width, height)
-        if area(asked).sum() < PUBLISHED_LEAST:
+        asked = painted(relative * _corners(size), width, height)
+        asked_area = area(asked)
+        if asked_area.sum() < PUBLISHED_LEAST:
             raise Inapplicable(f"the boxes asked for have less than {PUBLISHED_LEAST} pixels.")
         scene, counted = _painted_masks(pred, asked) if pred.masks is not None else _painted_boxes(pred, asked, size)
-        valid, detected = area(asked) > 0, scene.found > 0
-        either = area(asked) + scene.found - scene.shared
+        valid, detected = asked_area > 0, scene.found > 0
+        either = asked_area + scene.found - scene.shared
         columns = {
             "frames": np.ones(frames, bool),
             "truth": valid,
@@ -149,10 +152,10 @@ class PublishedFollowing(Following):
             "placed": np.ones(frames, bool),
             "hit": detected & (scene.shared / (either + PUBLISHED_EPS) >= 0.5),
             **_overlap(scene.shared.astype(np.float64), either.astype(np.float64), valid, PUBLISHED_EPS),
-            "asked_area": area(asked).astype(np.float64),
+            "asked_area": asked_area.astype(np.float64),
             "found_area": (scene.found if scene.amount is None else scene.amount).astype(np.float64),
             **_distances(scene.apart, valid & detected, PUBLISHED_DIAGONAL),
-            **_still(np.where(valid[:, None], asked / np.tile(size, 2), np.nan), size),
+            **_still(asked, valid, PUBLISHED_DIAGONAL),
             "extra": detected & ~valid,
             "clipped_truth": np.zeros(frames, bool),
             "clipped_pred": scene.clipped,
@@ -172,7 +175,12 @@ def _size(pred: Tube, truth: Tube) -> tuple[int, int]:
 def _relative(truth: Tube, order: str) -> Array:
     """The boxes x1, y1, x2, y2 relative to the frame."""
     boxes = truth.boxes if order == "x1y1x2y2" else truth.boxes[:, [0, 2, 1, 3]]
-    return boxes if truth.size is None else boxes / np.tile(truth.size, 2)
+    return boxes if truth.size is None else boxes / _corners(truth.size)
+
+
+def _corners(size: tuple[int, int]) -> Array:
+    """What both corners are multiplied by."""
+    return np.array(size * 2)
 
 
 def _check(tube: Tube, boxes: Array, otherwise: str) -> None:
@@ -186,12 +194,11 @@ def _check(tube: Tube, boxes: Array, otherwise: str) -> None:
 
 
 def _of_boxes(pred: Tube, asked: Array, size: tuple[int, int]) -> Scene:
-    boxes = pred.boxes[: len(asked)] * (np.tile(size, 2) if pred.size is None else 1)
+    boxes = pred.boxes[: len(asked)] * (_corners(size) if pred.size is None else 1)
     _check(pred, boxes, "give x1, y1, x2, y2")
     cut = within(boxes, *size)
-    with np.errstate(invalid="ignore"):
-        left = (cut != boxes).any(axis=1) & ~np.isnan(boxes[:, 0])
-    return Scene(asked, area(cut), area(intersection(cut, asked)), centre(cut) - centre(asked), left)
+    left = (cut != boxes).any(axis=1) & ~np.isnan(boxes[:, 0])
+    return Scene(asked, area(cut), intersection(cut, asked), centre(cut) - centre(asked), left)
 
 
 def _of_masks(pred: Tube, asked: Array) -> Scene:
@@ -206,12 +213,12 @@ def _of_masks(pred: Tube, asked: Array) -> Scene:
 
 def _painted_boxes(pred: Tube, asked: Array, size: tuple[int, int]) -> tuple[Scene, int]:
     """Both sides as the script paints them, and the number of detections."""
-    given = pred.boxes * (np.tile(size, 2) if pred.size is None else 1)
+    given = pred.boxes * (_corners(size) if pred.size is None else 1)
     counted = int((~np.isnan(given[:, 0])).sum()) if pred.found is None else pred.found
     boxes = painted(given[: len(asked)], *size)
     apart = _published_middles(boxes) - _published_middles(asked)
     left = (within(given[: len(asked)], *size) != given[: len(asked)]).any(axis=1) & (area(boxes) > 0)
-    return Scene(asked, area(boxes), area(intersection(boxes, asked)), apart, left), counted
+    return Scene(asked, area(boxes), intersection(boxes, asked), apart, left), counted
 
 
 def _painted_masks(pred: Tube, asked: Array) -> tuple[Scene, int]:
@@ -239,14 +246,14 @@ def _published_middles(boxes: Array) -> Array:
 def _overlap(shared: Array, either: Array, valid: Array, eps: float) -> Mapping[str, Array]:
     """Areas, their ratio in each frame (0 where there is none), and which thresholds that exceeds."""
     iou = np.divide(shared, either + eps, out=np.zeros(len(either)), where=valid & (either > 0))
-    exceeds = (iou[:, None] > np.array(OVERLAPS)) & valid[:, None]
+    exceeds = (iou[:, None] > _OVERLAPS) & valid[:, None]
     return {"inter": shared, "union": either, "iou": iou, "exceeds": exceeds}
 
 
 def _distances(apart: Array, both: Array, diagonal: float) -> Mapping[str, Array]:
     """Between the centres: Euclidean and the sum along the axes, in pixels and in diagonals."""
     straight, along = np.sqrt((apart**2).sum(axis=1)), np.abs(apart).sum(axis=1)
-    near = (straight[:, None] <= np.array(PIXELS)) & both[:, None]
+    near = (straight[:, None] <= _PIXELS) & both[:, None]
     return {
         "l2_px": straight,
         "l1_px": along,
@@ -256,20 +263,17 @@ def _distances(apart: Array, both: Array, diagonal: float) -> Mapping[str, Array
     }
 
 
-def _still(relative: Array, size: tuple[int, int]) -> Mapping[str, Array]:
+def _still(asked: Array, valid: Array, diagonal: float) -> Mapping[str, Array]:
     """How the box that lies at the mean of those asked for, and never moves, does."""
-    valid = ~np.isnan(relative[:, 0])
-    asked = relative * np.tile(size, 2)
-    mean = asked[valid].mean(axis=0, keepdims=True) if valid.any() else np.zeros((1, 4))
-    box = np.broadcast_to(mean, asked.shape)
-    shared = np.where(valid, area(intersection(box, asked)), 0)
+    box = asked[valid].mean(axis=0, keepdims=True) if valid.any() else np.zeros((1, 4))
+    shared = np.where(valid, intersection(box, asked), 0)
     either = np.where(valid, area(box) + area(asked) - shared, 0)
     apart = np.where(valid[:, None], centre(box) - centre(asked), 0)
     return {
         "still_inter": shared,
         "still_union": either,
         "still_hit": valid & (2 * shared >= either),
-        "still_l2": np.sqrt((apart**2).sum(axis=1)) / float(np.hypot(*size)),
+        "still_l2": np.sqrt((apart**2).sum(axis=1)) / diagonal,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .stream import Array
 from .tubes import Masks, Order, Tube, frame_size, inverted, make_masks, make_tube
 
 IDS = (str, int)
-NUMBERS = frozenset({int, float})
+LISTS, NUMBERS = frozenset({list, tuple}), frozenset({int, float})
 NOTHING = (math.nan,) * 4
 NO_BOXES = np.zeros((0, 4))
 MASKS = ("masks", "mask")
@@ -86,15 +87,21 @@ def box_rows(name: str, boxes: Any) -> Array:
         return np.asarray(boxes, np.float64)
     if not isinstance(boxes, Sequence) or isinstance(boxes, str | bytes):
         raise refusal(name, f"has {type(boxes).__name__} as boxes", "a list of them was expected", "give a box a frame")
-    for frame, box in enumerate(boxes):
-        if box is not None and not _is_box(box):
-            raise refusal(
-                name,
-                f"has the box {told(box)[:80]} in frame {frame}",
-                "null or four numbers x1, y1, x2, y2 were expected",
-                "correct it",
-            )
+    if not _are_boxes(boxes):
+        frame, box = next((frame, box) for frame, box in enumerate(boxes) if box is not None and not _is_box(box))
+        raise refusal(
+            name,
+            f"has the box {told(box)[:80]} in frame {frame}",
+            "null or four numbers x1, y1, x2, y2 were expected",
+            "correct it",
+        )
     return np.array([NOTHING if box is None else box for box in boxes], np.float64)
+
+
+def _are_boxes(boxes: Sequence[Any]) -> bool:
+    given = [box for box in boxes if box is not None]
+    plain = LISTS.issuperset(map(type, given)) and {4}.issuperset(map(len, given))
+    return (plain and NUMBERS.issuperset(map(type, chain.from_iterable(given)))) or all(map(_is_box, given))
 
 
 def _is_box(box: Any) -> bool:

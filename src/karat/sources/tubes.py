@@ -155,8 +155,7 @@ def make_tube(name: str, boxes: Any = None, size: Any = None, masks: Masks | Non
 
 def inverted(boxes: Array) -> Array:
     """Where a box ends before it begins."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray((boxes[:, 2:] < boxes[:, :2]).any(axis=1))
+    return np.asarray((boxes[:, 2:] < boxes[:, :2]).any(axis=1))
 
 
 def frame_size(name: str, size: Any) -> tuple[int, int]:
