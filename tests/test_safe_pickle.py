@@ -1,5 +1,6 @@
 """Pickles: every plain value and array as Python's own unpickler reads it, and nothing that a file names is touched."""
 
+import gzip
 import os
 import pickle
 import struct
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from karat.errors import InputError
-from karat.sources.safe_pickle import loads
+from karat.sources.safe_pickle import load, loads
+from karat.sources.stored import StoredArray
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 MIB = 1 << 20
@@ -266,13 +268,13 @@ def test_an_array_by_hand():
         array((1 << 40,), "f8", b"S''\n"),
         array((1 << 62, 4), "f8", b"S''\n"),
         array((0, 1 << 40), "f8", b"S''\n"),
-        array((1 << 40,), "U0", b"S''\n"),
-        array((1 << 40, 0), "O8", b"(l"),
+        array((1 << 40,), "U0", b"S''\n", state=b"NNNI0\nI4\nI8\n"),
+        array((1 << 40, 0), "O8", b"(l", state=b"NNNI-1\nI-1\nI63\n"),
         array((-1,), "f8", b"S''\n"),
         array((1,) * 70, "i1", b"S'a'\n"),
         array((2,), "f8", b"S'12345678'\n"),
-        array((1,), "O8", b"S'12345678'\n"),
-        array((2,), "O8", b"(I1\nl"),
+        array((1,), "O8", b"S'12345678'\n", state=b"NNNI-1\nI-1\nI63\n"),
+        array((2,), "O8", b"(I1\nl", state=b"NNNI-1\nI-1\nI63\n"),
         array((1,), "V8", b"S'12345678'\n"),
         array((1,), "f8, f8", b"S'12345678'\n"),
         array((1,), "M8", b"S'12345678'\n"),
@@ -280,7 +282,7 @@ def test_an_array_by_hand():
         array((1,), "f8", b"S'12345678'\n", order="x"),
         array((1,), "f8", b"S'12345678'\n", state=b"N(S'a'\nt(dI-1\nI-1\nI0\n"),
         array((1,), "f8", b"S'12345678'\n", state=b"(S'f8'\nI4\ntNNI-1\nI-1\nI0\n"),
-        array((2,), "U1", b"S'" + b"\\xff" * 8 + b"'\n"),
+        array((2,), "U1", b"S'" + b"\\xff" * 8 + b"'\n", state=b"NNNI4\nI4\nI8\n"),
         array((1,), "f8", b"I5\n"),
         RECONSTRUCT + b".",
         RECONSTRUCT + b"(l.",
@@ -381,3 +383,111 @@ def test_damage_is_refused_or_harmless(data, places):
     for forged in (bytes(whole), data, bytes(whole[: len(data) * 2])):
         with suppress(InputError):
             loads(forged, "a.pkl")
+
+
+# --- files
+
+
+def written(path, data):
+    path.write_bytes(data)
+    return path
+
+
+def unread(path, *words):
+    """The one line of the refusal of a file."""
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert str(caught.value).isprintable()
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_is_long_in_a_file_is_read_as_it_lies(tmp_path, protocol):
+    """Texts and bytes come out whole, and so do arrays of texts and of objects, keys and scalars."""
+    texts = ["\u00e9" * 300_000, "a\\u0041\\\n\0'" * 40_000, "\U0001f415\ud800" * 100_000, "\\" * 300_001]
+    value = {"texts": texts, "bytes": bytes(range(256)) * 2000, "key" * 1000: 1, "scalar": np.str_("ab" * 1000)}
+    value |= {"names": np.array([["nose"] * 300, ["tail"] * 300]), "short": np.arange(5), "of": np.dtype("f4")}
+    data = pickle.dumps(value, protocol)
+    assert same(load(written(tmp_path / "a.pkl", data)), loads(data, "a.pkl"))
+    objects = pickle.dumps(np.array(["a" * 2000, None], object), protocol)
+    assert load(written(tmp_path / "a.pkl", objects)) == ["a" * 2000, None]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_texts_are_the_same_wherever_they_are_cut(tmp_path, monkeypatch, protocol, piece):
+    value = [
+        "\u00e9\u20ac\U0001f415\ud83d\udc15\ud800a\\u0041\\\\n\n\0'" * 2,
+        np.arange(250, 280).reshape(5, 6),
+        b"ab\xff" * 20,
+    ]
+    monkeypatch.setattr("karat.sources.stored.PIECE", piece)
+    monkeypatch.setattr("karat.sources.stored.WINDOW", 64)
+    for module in ("stored", "pickle_machine"):
+        monkeypatch.setattr(f"karat.sources.{module}.MAX_LEFT", 30)
+    text, array, binary = load(written(tmp_path / "a.pkl", pickle.dumps(value, protocol)))
+    assert (text, binary) == (value[0], value[2])
+    assert same(array.read(), value[1])
+    spelled = b"S'" + rb"C:\\News\'\x00\xff\n\r\t\\\\" * 3 + b"'\n."
+    assert load(written(tmp_path / "a.pkl", spelled)) == "C:\\News'\0\xff\n\r\t\\\\" * 3
+
+
+def test_a_file_of_many_gigabytes_is_opened_in_little_memory(tmp_path):
+    shape, path = (5000, 2000, 1000), tmp_path / "a.pkl"
+    head, tail = pickle.dumps({"masks": np.full(2000, 7, np.uint8)}, 3).split(b"\x07" * 2000)
+    sides = b"K\x01" + b"".join(b"J" + struct.pack("<i", side) for side in shape) + b"\x87"
+    head = head.replace(b"K\x01M\xd0\x07\x85", sides).replace(b"B\xd0\x07\x00\x00", b"\x8e" + struct.pack("<Q", 10**10))
+    with path.open("wb") as file:
+        file.write(head)
+        file.seek(10**10, os.SEEK_CUR)
+        file.write(tail)
+    tracemalloc.start()
+    try:
+        masks = load(path)["masks"]
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
+    assert (masks.shape, masks.dtype) == (shape, np.uint8)
+
+
+def test_a_file_that_changed_is_refused(tmp_path):
+    path = written(tmp_path / "a.pkl", pickle.dumps([np.zeros((50, 50)), np.arange(3)]))
+    stored, read = load(path)
+    assert isinstance(stored, StoredArray)
+    assert read.tolist() == [0, 1, 2]
+    assert not stored.read().any()
+    written(path, path.read_bytes() + b"more")
+    with pytest.raises(InputError, match="has changed since it was opened"):
+        stored.read()
+    path.unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        stored.read()
+
+
+def test_truth_is_0_or_1_whatever_a_file_holds(tmp_path):
+    data = pickle.dumps(np.ones(2000, bool), 4).replace(b"\x01" * 2000, b"\x02\x01\x00\xff" * 500)
+    expected = np.array([True, True, False, True] * 500)
+    for read in (loads(data, "a.pkl"), load(written(tmp_path / "a.pkl", data)).read()):
+        assert same(read, expected)
+
+
+def test_files_that_are_no_pickles(tmp_path):
+    unread(tmp_path, "is no file")
+    unread(tmp_path / "none.pkl", "is no file")
+    unread(written(tmp_path / "a.pkl", b""), "0 bytes")
+    unread(written(tmp_path / "a.pkl", gzip.compress(pickle.dumps([1]))), "gunzip it")
+
+
+def test_a_file_is_held_within_bounds(tmp_path, monkeypatch):
+    path = written(tmp_path / "a.pkl", pickle.dumps([[b"a" * 800] * 2, b"b" * 800, [], "c" * 1500], 4))
+    assert len(load(path)) == 4
+    for bound, most, word in (
+        ("stored.MAX_TAKEN", 3000, "3000 bytes besides its arrays"),
+        ("pickle_machine.MAX_STEPS_IN_FILE", 9, "9 steps"),
+        ("safe_pickle.MAX_PARTS_IN_FILE", 3, "over 3 lists"),
+        ("safe_pickle.MAX_FILE", 3000, "bytes"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"karat.sources.{bound}", most)
+            unread(path, word)

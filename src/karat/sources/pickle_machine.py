@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 
+from .stored import MAX_LEFT, RAW, STRING, UNICODE, UTF8, Kind, Stored, StoredArray, Unfit, Window, arranged
 from .stream import Array
 
 Standin = Literal["array", "nothing"]
 Names = Mapping[tuple[str, str], Standin]
 
 MAX_STEPS = 10_000_000
+MAX_STEPS_IN_FILE = 1_500_000  # what one makes takes up to 100 bytes
 MAX_AXES = 32
 MAX_EMPTY = 1_000_000  # entries of arrays that take no memory
 KEYS: tuple[type, ...] = (str, bytes, int, float, bool, type(None))
@@ -31,12 +32,10 @@ FUNCTIONS = {
 }
 
 
-class Unfit(Exception):
-    """What was found, for the refusal."""
-
-
 class PickledName:
     """A name that a file asks for, standing for nothing but itself."""
+
+    __slots__ = ("role", "text")
 
     def __init__(self, module: str, name: str, role: str) -> None:
         self.text, self.role = f"{module}.{name}", role
@@ -44,6 +43,8 @@ class PickledName:
 
 class PickledType:
     """numpy.dtype, until its byte order is known."""
+
+    __slots__ = ("code", "order")
 
     def __init__(self, code: str) -> None:
         if not TYPES.fullmatch(code):
@@ -54,6 +55,18 @@ class PickledType:
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(self.order + self.code)
 
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Item size, alignment and flags as NumPy writes them: of types of one size it leaves them out."""
+        match self.code[0]:
+            case "U":
+                return self.dtype.itemsize, 4, 8
+            case "S":
+                return self.dtype.itemsize, 1, 0
+            case "O":
+                return -1, -1, 63
+        return -1, -1, 0
+
 
 class Unfilled:
     """The content of an array that has none yet."""
@@ -61,6 +74,8 @@ class Unfilled:
 
 class PickledArray:
     """numpy.ndarray, until it is filled: with an array, or with nested lists of objects."""
+
+    __slots__ = ("value",)
 
     def __init__(self, value: Any = Unfilled) -> None:
         self.value = value
@@ -80,47 +95,32 @@ MARK = _Mark()
 class Machine:
     """The stack, the memo and the operations."""
 
-    def __init__(self, data: bytes, names: Names) -> None:
-        self.data, self.at, self.names = data, 0, names
+    def __init__(self, source: Window, names: Names) -> None:
+        self.source, self.names = source, names
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.spent = 0
 
     def run(self) -> Any:
-        for _ in range(MAX_STEPS):
-            operation = self.data[self.at]
-            self.at += 1
+        most = MAX_STEPS if self.source.origin is None else MAX_STEPS_IN_FILE
+        for _ in range(most):
+            operation = self.source.take(1)[0]
             if operation == STOP:
                 value = self.pop()
-                if self.stack or self.at != len(self.data):
+                if self.stack or self.source.left:
                     raise Unfit("holds more than one value")
                 return value
             if operation not in OPERATIONS:
                 raise Unfit(f"uses the operation 0x{operation:02x}")
             OPERATIONS[operation](self)
-        raise Unfit(f"takes over {MAX_STEPS} steps")
+        raise Unfit(f"takes over {most} steps")
 
     def spend(self, count: int) -> None:
         """Counts the bytes that arrays are made of, twice where these are spelled as text: more than that is some of
         them many times."""
         self.spent += count
-        if self.spent > 2 * len(self.data):
+        if self.spent > 2 * self.source.size:
             raise Unfit("uses the same bytes many times")
-
-    # --- the bytes
-
-    def take(self, count: int) -> bytes:
-        if not 0 <= count <= len(self.data) - self.at:
-            raise Unfit("ends early")
-        self.at += count
-        return self.data[self.at - count : self.at]
-
-    def number(self, form: str) -> Any:
-        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
-
-    def line(self) -> bytes:
-        start, self.at = self.at, self.data.index(b"\n", self.at) + 1
-        return self.data[start : self.at - 1]
 
     # --- the stack
 
@@ -171,7 +171,7 @@ class Machine:
         if type(into) is not dict:
             raise Unfit("is in disorder")
         for key, value in zip(flat[::2], flat[1::2], strict=True):
-            key = key.item() if isinstance(key, np.generic) else key
+            key = key.item() if isinstance(key, np.generic) else self.kept(key)
             if type(key) not in KEYS or (type(key) is int and key.bit_length() > 64):
                 raise Unfit("has keys that are neither text nor numbers of 64 bits")
             into[key] = value
@@ -197,16 +197,16 @@ class Machine:
                 return Dropped()
             case "_reconstruct", (PickledName(role="array"), (0,), _):
                 return PickledArray()
-            case "_frombuffer", (data, dtype, shape, order, *axes):
-                array = self.array(shape, dtype, order == "F", data)
-                return PickledArray(array.transpose(axes[0]) if axes and axes[0] is not None else array)
+            case "_frombuffer", (data, dtype, shape, "C" | "F" as order, *axes) if axes in ([], [None]):
+                return PickledArray(self.array(shape, dtype, order, data))
+            case "_frombuffer", (data, dtype, shape, "K", tuple() as axes):
+                return PickledArray(self.array(shape, dtype, axes, data))
             case "scalar", (PickledType() as dtype, data):
-                return self.array((), dtype, False, data)[()]
+                return self.array((), dtype, "C", self.kept(data))[()]
             case "dtype", (code, *_):
                 return PickledType(_text(code))
-            case "encode", (str() as text, "latin1" | "latin-1"):
-                self.spend(len(text))
-                return text.encode("latin-1")
+            case "encode", (str() | Stored() as text, "latin1" | "latin-1") if _is_text(text):
+                return self.encoded(text)
             case "bytes", ():
                 return b""
         raise Unfit(f"calls {function.text} with what it does not take"[:200])
@@ -223,26 +223,40 @@ class Machine:
         match self.top(), state:
             case Dropped(), _:
                 pass
-            case PickledArray() as array, (*_, shape, dtype, fortran, data) if array.value is Unfilled:
-                array.value = self.array(shape, dtype, bool(fortran), data)
-            case PickledType() as kind, (_, order, None, None, None, *_) if _text(order) in ("<", ">", "=", "|"):
+            case PickledArray() as array, (*_, shape, dtype, bool() as fortran, data) if array.value is Unfilled:
+                array.value = self.array(shape, dtype, "F" if fortran else "C", data)
+            case PickledType() as kind, (_, order, None, None, None, *sizes) if tuple(sizes) == kind.sizes:
+                if _text(order) not in ("<", ">", "=", "|"):
+                    raise Unfit(f"holds arrays of the byte order {_text(order)[:40]!r}")
                 kind.order = _text(order)
             case _:
                 raise Unfit("gives an object a state that plain arrays do not have")
 
-    def array(self, shape: Any, dtype: Any, fortran: bool, data: Any) -> Any:
-        """The array of these bytes, read-only; of objects, nested lists."""
+    def encoded(self, text: str | Stored) -> bytes | Stored:
+        """The bytes whose numbers are those of the characters."""
+        self.spend(len(text) if isinstance(text, str) else text.size)
+        if isinstance(text, str):
+            return text.encode(RAW)
+        if text.wide:
+            raise Unfit("holds bytes above 255")
+        return text.encoded()
+
+    def array(self, shape: Any, dtype: Any, order: Any, data: Any) -> Any:
+        """The array of these bytes, read-only, or where it is; of objects, nested lists.
+
+        order: C, F, or which of the sides each axis is.
+        """
         if type(dtype) is not PickledType or type(shape) is not tuple or not all(type(side) is int for side in shape):
             raise Unfit("describes an array by what is no shape and type")
-        if type(data) is str:
-            self.spend(len(data))
-            data = data.encode("latin-1")
-        size = len(data)
-        if len(shape) > MAX_AXES or any(side < 0 for side in shape):
-            raise Unfit(f"holds an array of shape {shape}"[:200])
-        if math.prod(max(side, 1) for side in shape) > max(size, MAX_EMPTY):
+        if _is_text(data):
+            data = self.encoded(data)
+        size = data.size if type(data) is Stored else len(data)
+        if len(shape) > MAX_AXES:
+            raise Unfit(f"holds an array of {len(shape)} axes")
+        entries = math.prod(max(side, 1) for side in shape)
+        if any(side < 0 for side in shape) or entries > max(size, MAX_EMPTY):
             raise Unfit(f"holds an array of shape {shape} in {size} bytes"[:200])
-        self.spend(size)
+        self.spend(entries if dtype.code[0] == "O" else size)
         if dtype.code[0] == "O":
             if type(data) is not list or size != math.prod(shape):
                 raise Unfit(f"holds an array of shape {shape} with {size} entries"[:200])
@@ -250,14 +264,34 @@ class Machine:
             for place, one in enumerate(data):
                 array[place] = one
             return array.reshape(shape).tolist()  # objects are listed in this order, whatever theirs is
-        if type(data) not in (bytes, bytearray) or size != math.prod(shape) * dtype.dtype.itemsize:
+        of, axes = dtype.dtype, _axes(order, len(shape))
+        if type(data) not in (bytes, bytearray, Stored) or size != math.prod(shape) * of.itemsize:
             raise Unfit(f"holds an array of shape {shape} and {dtype.code} in {size} bytes"[:200])
-        array = np.ndarray(shape, dtype.dtype, bytes(data), order="F" if fortran else "C")
-        if dtype.code[0] == "U" and size:
-            codes = np.frombuffer(data, np.dtype("u4").newbyteorder(array.dtype.byteorder))
+        sides = shape[::-1] if order == "F" else shape
+        if type(data) is Stored and size > MAX_LEFT and of.kind not in "SU":
+            return StoredArray(data, of, sides, axes)
+        data = bytes(self.kept(data))
+        if of.kind == "U" and size:
+            codes = np.frombuffer(data, np.dtype("u4").newbyteorder(of.byteorder))
             if codes.max() > 0x10FFFF:
                 raise Unfit("holds text beyond Unicode")
-        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        return arranged(data, of, sides, axes)
+
+    def kept(self, value: Any) -> Any:
+        """The value itself, out of the file where it was left there."""
+        return self.source.kept(value) if type(value) is Stored else value
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str or (type(value) is Stored and value.kind is str)
+
+
+def _axes(order: Any, count: int) -> tuple[int, ...]:
+    forward = tuple(range(count))
+    axes: tuple[Any, ...] = {"C": forward, "F": forward[::-1]}[order] if type(order) is str else order
+    if not all(type(axis) is int for axis in axes) or tuple(sorted(axes)) != forward:
+        raise Unfit(f"holds an array whose {count} axes are in no order")
+    return axes
 
 
 def _text(value: Any) -> str:
@@ -275,52 +309,59 @@ def _pushing(value: Any) -> Callable[[Machine], Any]:
 
 
 def _reading(form: str) -> Callable[[Machine], Any]:
-    return lambda machine: machine.push(machine.number(form))
+    return lambda machine: machine.push(machine.source.number(form))
 
 
-def _decoding(form: str, decode: Callable[[bytes], Any]) -> Callable[[Machine], Any]:
-    return lambda machine: machine.push(decode(machine.take(machine.number(form))))
+def _decoding(form: str, spelling: str, kind: Kind) -> Callable[[Machine], Any]:
+    return lambda machine: machine.push(machine.source.payload(machine.source.number(form), spelling, kind))
 
 
-def _utf8(data: bytes) -> str:
-    return data.decode("utf-8", "surrogatepass")
+def _integer(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
 
 
-def _latin(data: bytes) -> str:
-    return data.decode("latin-1")
-
-
-def _quoted(text: bytes) -> str:
-    if len(text) < 2 or text[:1] not in (b"'", b'"') or text[-1:] != text[:1]:
+def _quoted(source: Window) -> Any:
+    length = source.length_of_line() - 2
+    quote = source.take(1)
+    if length < 0 or quote not in (b"'", b'"'):
         raise Unfit("is in disorder")
-    return text[1:-1].decode("unicode_escape")
+    text = source.payload(length, STRING, str)
+    if source.take(2) != quote + b"\n":
+        raise Unfit("is in disorder")
+    return text
+
+
+def _unquoted(source: Window) -> Any:
+    text = source.payload(source.length_of_line(), UNICODE, str)
+    source.take(1)
+    return text
 
 
 def _protocol(machine: Machine) -> None:
-    if machine.number("<B") > 5:
+    if machine.source.number("<B") > 5:
         raise Unfit("is of a protocol above 5")
 
 
 STOP = ord(".")
 OPERATIONS: Mapping[int, Callable[[Machine], Any]] = {
     0x80: _protocol,
-    0x95: lambda m: m.number("<Q"),  # the size of a frame says nothing about values
+    0x95: lambda m: m.source.check(m.source.number("<Q")),  # a frame says nothing about values
     ord("("): lambda m: m.push(MARK),
     ord("0"): lambda m: m.pop(),
     ord("1"): lambda m: m.pop_many(),
     # values
     **{ord(code): _pushing(value) for code, value in (("N", None), ("\x88", True), ("\x89", False))},
     **{ord(code): _reading(form) for code, form in (("J", "<i"), ("K", "<B"), ("M", "<H"), ("G", ">d"))},
-    **{ord(code): _decoding(form, _utf8) for code, form in (("X", "<I"), ("\x8c", "<B"), ("\x8d", "<Q"))},
-    **{ord(code): _decoding(form, _latin) for code, form in (("T", "<I"), ("U", "<B"))},
-    **{ord(code): _decoding(form, bytes) for code, form in (("B", "<I"), ("C", "<B"), ("\x8e", "<Q"))},
-    0x96: _decoding("<Q", bytearray),
-    0x8A: _decoding("<B", lambda data: int.from_bytes(data, "little", signed=True)),
-    ord("I"): lambda m: m.push(_whole(m.line())),
-    ord("L"): lambda m: m.push(int(m.line().removesuffix(b"L"))),
-    ord("F"): lambda m: m.push(float(m.line())),
-    ord("S"): lambda m: m.push(_quoted(m.line())),
-    ord("V"): lambda m: m.push(m.line().decode("raw_unicode_escape")),
+    **{ord(code): _decoding(form, UTF8, str) for code, form in (("X", "<I"), ("\x8c", "<B"), ("\x8d", "<Q"))},
+    **{ord(code): _decoding(form, RAW, str) for code, form in (("T", "<I"), ("U", "<B"))},
+    **{ord(code): _decoding(form, RAW, bytes) for code, form in (("B", "<I"), ("C", "<B"), ("\x8e", "<Q"))},
+    0x96: _decoding("<Q", RAW, bytearray),
+    0x8A: lambda m: m.push(_integer(m.source.take(m.source.number("<B")))),
+    ord("I"): lambda m: m.push(_whole(m.source.line())),
+    ord("L"): lambda m: m.push(int(m.source.line().removesuffix(b"L"))),
+    ord("F"): lambda m: m.push(float(m.source.line())),
+    ord("S"): lambda m: m.push(_quoted(m.source)),
+    ord("V"): lambda m: m.push(_unquoted(m.source)),
     # containers
     ord("]"): lambda m: m.push([]),
     ord("l"): lambda m: m.push(m.pop_many()),
@@ -336,15 +377,15 @@ OPERATIONS: Mapping[int, Callable[[Machine], Any]] = {
     ord("s"): lambda m: m.update([m.pop(), m.pop()][::-1]),
     ord("u"): lambda m: m.update(m.pop_many()),
     # the memo
-    ord("g"): lambda m: m.push(m.memo[int(m.line())]),
-    ord("h"): lambda m: m.push(m.memo[m.number("<B")]),
-    ord("j"): lambda m: m.push(m.memo[m.number("<I")]),
-    ord("p"): lambda m: m.put(int(m.line())),
-    ord("q"): lambda m: m.put(m.number("<B")),
-    ord("r"): lambda m: m.put(m.number("<I")),
+    ord("g"): lambda m: m.push(m.memo[int(m.source.line())]),
+    ord("h"): lambda m: m.push(m.memo[m.source.number("<B")]),
+    ord("j"): lambda m: m.push(m.memo[m.source.number("<I")]),
+    ord("p"): lambda m: m.put(int(m.source.line())),
+    ord("q"): lambda m: m.put(m.source.number("<B")),
+    ord("r"): lambda m: m.put(m.source.number("<I")),
     0x94: lambda m: m.put(len(m.memo)),
     # names
-    ord("c"): lambda m: m.name(m.line(), m.line()),
+    ord("c"): lambda m: m.name(m.source.line(), m.source.line()),
     0x93: lambda m: m.name(*[m.pop(), m.pop()][::-1]),
     ord("R"): lambda m: m.call(),
     0x81: lambda m: m.new(),

@@ -13,6 +13,7 @@ from karat.errors import InputError, counted, told
 from .fingerprint import digest
 from .guard import MIB, read_bounded, refusal
 from .records import Finding, RecordKind, Source
+from .safe_pickle import load
 from .strict import loads
 from .tube_arrays import tubes_of_arrays
 from .tube_records import box_rows, masks_of, tubes_of
@@ -33,8 +34,6 @@ def read_tubes(path: Path) -> dict[str, Tube]:
         data = read_bounded(path, MAX_JSON, EXPECTS)
         return tubes_of(str(path), _listed(loads(data)), lasot=digest(path) == LASOT_FILE)
     if suffix in PICKLES:
-        from .safe_pickle import load
-
         return tubes_of(str(path), _listed(load(path)), pickled=True)
     return tubes_of_arrays(path)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from karat.errors import InputError, told
 
-from .guard import check_sides, refusal
+from .guard import GIB, check_sides, refusal
 from .rle import Runs, parse_runs
 from .stream import Array
 from .tubes import Masks, Order, Tube, frame_size, inverted, make_masks, make_tube
@@ -22,6 +22,7 @@ LISTS, NUMBERS = frozenset({list, tuple}), frozenset({int, float})
 NOTHING = (math.nan,) * 4
 NO_BOXES = np.zeros((0, 4))
 MASKS = ("masks", "mask")
+MAX_STACK = GIB
 DOUBTED = 0.01  # the share of inverted boxes from which on it is not the boxes but their order that is doubted
 LASOT = "lasot_name"  # in the metadata of records that Peekaboo made of LaSOT
 
@@ -124,6 +125,13 @@ def masks_of(name: str, given: Any) -> Masks:
     if not isinstance(given, list | tuple):
         shape = _flat(tuple(given.shape)) if hasattr(given, "shape") else ()
         check_numbers(name, given)
+        if hasattr(given, "read") and math.prod(shape) * given.dtype.itemsize > MAX_STACK:
+            raise refusal(
+                name,
+                f"has masks of shape {shape} in one array",
+                "up to 1 GiB is read whole",
+                "save them frame by frame",
+            )
         return make_masks(name, shape, given.dtype.itemsize, lambda: _read(given).reshape(shape))
     sizes = [size for one in given if (size := _size(name, one)) is not None]
     height, width = sizes[0] if sizes else (1, 1)
