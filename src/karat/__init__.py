@@ -1,7 +1,7 @@
 """Karat measures generated images, videos, spatial fields and poses against the truth.
 
 Everything is loaded when it is first used: metrics by their class name (`karat.CannyF1`), their functions under
-`karat.functional`, and `evaluate`, `check`, `Meter`, `Run`.
+`karat.functional`, and `evaluate`, `check`, `detect`, `Meter`, `Run`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOME = {
     "evaluate": "karat.evaluation",
     "check": "karat.checking",
+    "detect": "karat.detection",
     "Run": "karat.run",
     "Meter": "karat.meter",
     "Metric": "karat.metric",

@@ -20,6 +20,12 @@ from karat.kernels.blur import Filter
 Array = NDArray[Any]
 
 
+def cache_folder() -> Path:
+    """Where what can be made again is kept: `KARAT_CACHE`, or the user's cache folder."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("KARAT_CACHE") or Path(home) / "karat")
+
+
 @dataclass(frozen=True)
 class FrameCache:
     """A folder of PNG files, at most `limit` bytes of them (the oldest go first when `trim` is called)."""
@@ -30,13 +36,11 @@ class FrameCache:
     @classmethod
     def default(cls) -> FrameCache:
         """`KARAT_CACHE` or the user's cache folder; `KARAT_CACHE_GB` (20) is its limit."""
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = os.environ.get("KARAT_CACHE") or Path(home) / "karat"
         try:
             limit = int(float(os.environ.get("KARAT_CACHE_GB", "20")) * 1e9)
         except (ValueError, OverflowError):
             raise UsageError(f"KARAT_CACHE_GB is a number, not {os.environ['KARAT_CACHE_GB']!r}.") from None
-        return cls(Path(folder) / "frames", limit)
+        return cls(cache_folder() / "frames", limit)
 
     def apply(self, filter: Filter, frames: Array) -> Array:
         """The filtered frames, read where they are known and kept where they are not."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from karat import __version__
-from karat.errors import KaratError, UsageError, told
+from karat.errors import KaratError, UsageError, counted, told
 from karat.fields import EXPORTS
-from karat.flags import given_to_prepare, with_inputs, worker_count
+from karat.flags import given_to_prepare, range_of, with_inputs, worker_count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,10 +71,10 @@ def run(
     inputs: dict[str, Any] | None = None,
 ) -> None:
     """Evaluate predictions against the truth."""
-    from karat.evaluation import cores, execute
+    from karat.evaluation import cores, execute, planned
 
     given = inputs or {}
-    prepared = _prepare(suite, given)
+    prepared = planned(suite, out, _say, **given_to_prepare(given))
     workers = worker_count(given, cores())
     exports = {name: given[name] for name in EXPORTS if given[name] is not None}
     for name in set(exports) - set(prepared.suite.exports):
@@ -157,6 +157,70 @@ def compare(
     _print_comparison(compared(named, against), format)
 
 
+@app.command()
+def detect(
+    videos: Annotated[Path, typer.Option(help="Generated videos: <id>.mp4, or <id>/<any name>.mp4.")],
+    truth: Annotated[Path, typer.Option(help="Records with id and subject, such as davis_inputs.json.")],
+    out: Annotated[Path, typer.Option(help="The file of boxes to write; a stopped command goes on there.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A zero-shot detector of transformers, by name or folder. Default: google/owlvit-large-patch14.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="cuda, in half precision, or cpu. Default: cuda if it is there.", show_default=False),
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Boxes have scores above it.")] = 0.1,
+    prompt: Annotated[str, typer.Option(help="What is asked for, such as 'a photo of a {subject}'.")] = "{subject}",
+    batch: Annotated[int, typer.Option(help="Frames at once; less needs less memory.")] = 8,
+    id: Annotated[
+        str | None,
+        typer.Option(help="Regular expression: its first group in the relative stem is the id.", show_default=False),
+    ] = None,
+    range: Annotated[
+        str | None, typer.Option(help="Black and white of floating frames, such as 0..1.", show_default=False)
+    ] = None,
+) -> None:
+    """Find the subjects of videos with a network, and write their boxes for control."""
+    from karat.detection import MODEL
+    from karat.detection import detect as detected
+
+    result = detected(
+        videos,
+        truth,
+        out,
+        model=model or MODEL,
+        device=device,
+        threshold=threshold,
+        prompt=prompt,
+        batch=batch,
+        id_pattern=id,
+        value_range=range_of(range, "--range"),
+        tell=_say,
+    )
+    _say(f"the boxes of {counted(result.videos, 'video')} are in {out}.")
+    if result.failures:
+        failed = len(result.failures)
+        _say(f"{failed} of {failed + result.videos} videos failed; the same command tries only them again.")
+        for failure in result.failures[:5]:
+            _say(f"{failure.sample}: {failure.reason}")
+        raise typer.Exit(FAILED_SAMPLES)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="Predicted boxes or masks: pickle, npz, safetensors or JSON.")],
+    target: Annotated[Path, typer.Argument(help="The JSON to write.")],
+) -> None:
+    """Write boxes or masks of any format as plain JSON: masks that are boxes as these, others as run lengths."""
+    from karat.conversion import convert as converted
+
+    _say(f"{counted(converted(source, target), 'video')} in {target}.")
+
+
 @app.command("list")
 def list_() -> None:
     """List the suites and the metrics."""
@@ -182,7 +246,7 @@ def describe(name: Annotated[str, typer.Argument(help="A metric, a score or a su
 
 @app.command()
 def demo(
-    suite: Annotated[str, typer.Argument(help="Whose demo: transfer, pose or radiomap.")] = "transfer",
+    suite: Annotated[str, typer.Argument(help="Whose demo: transfer, pose, radiomap or control.")] = "transfer",
     out: Annotated[
         Path | None,
         typer.Option(help="Where the inputs and the runs go. Default: karat-demo/SUITE.", show_default=False),

@@ -20,11 +20,13 @@ from karat.engines.local import each
 from karat.errors import InputError
 from karat.folder import RunFolder
 from karat.gather import digests, fingerprint
+from karat.made import from_videos
 from karat.measure import Crew, Measured, Sample, measure_sample
 from karat.prepare import Prepared, declared_frames, prepare
 from karat.progress import progress
 from karat.run import Run, versions
 from karat.suite import Suite
+from karat.suites import load
 
 TIMED_FRAMES = 3
 
@@ -40,11 +42,21 @@ def evaluate(
 ) -> Run:
     """Evaluate a suite: `evaluate("transfer", pred="out/", truth="real/", masks="fg/", protocol="reference")`.
 
-    `inputs` are what `karat.prepare.prepare` takes: fields, masks, protocol, metrics, settings, how frames are read.
+    `inputs` are what `karat.prepare.prepare` takes: fields, masks, protocol, metrics, settings, how frames are read; in
+    the place of a field that a detector can find (`pred` of control), `videos`, with its `model` and `device`.
     `out` keeps the run in a folder, where a run that was stopped goes on; `workers` (all cores) never changes a number;
     `strict` stops at the first sample that fails; `tell` hears the estimated time.
     """
-    return execute(prepare(suite, **inputs), Path(out) if out is not None else None, workers or cores(), strict, tell)
+    place = Path(out) if out is not None else None
+    return execute(planned(suite, place, tell, **inputs), place, workers or cores(), strict, tell)
+
+
+def planned(
+    suite: str | Suite, out: Path | None = None, tell: Callable[[str], None] | None = None, **inputs: Any
+) -> Prepared:
+    """What will be evaluated, once the fields that a network makes of videos are made."""
+    chosen = load(suite) if isinstance(suite, str) else suite
+    return prepare(chosen, **from_videos(chosen, inputs, out, tell or (lambda _: None)))
 
 
 def execute(

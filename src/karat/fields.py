@@ -12,6 +12,11 @@ OPTIONS = {  # flags of single suites, which say what they set
     "or all of a frame as one (semantic).",
 }
 
+VIDEOS = {  # flags of videos, in which the boxes of a field are detected first
+    "videos": "control: generated videos, in which a detector finds the boxes of --pred first: see karat detect.",
+    "truth_videos": "control: true videos, in which it finds those of --ceiling.",
+}
+
 SHORT = {"pred_std": "--std", "pred_samples": "--samples"}  # other flags of fields
 
 EXPORTS = {  # other layouts of the results that single suites write

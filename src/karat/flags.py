@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from karat.errors import UsageError
-from karat.fields import EXPORTS, FIELDS, OPTIONS, SHORT
+from karat.fields import EXPORTS, FIELDS, OPTIONS, SHORT, VIDEOS
 
 
 def with_inputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -33,6 +33,9 @@ def with_inputs(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+_DETECTOR = ("model", "device")
+
+
 def _option(kind: Any, *names: str, text: str, **more: Any) -> Any:
     return Annotated[kind | None, typer.Option(*names, help=text, show_default=False, **more)]
 
@@ -47,6 +50,9 @@ INPUTS: dict[str, Any] = {
     "masks": _option(
         list[str], text="Foreground masks, or NAME=PATH for a named region; repeatable.", rich_help_panel="Fields"
     ),
+    **{name: _option(Path, *_flags(name), text=text, rich_help_panel="Fields") for name, text in VIDEOS.items()},
+    "model": _option(str, text="The detector for --videos, by name or folder.", rich_help_panel="Fields"),
+    "device": _option(str, text="What it runs on: cuda or cpu.", rich_help_panel="Fields"),
     **{name: _option(str, text=text, rich_help_panel="Of single suites") for name, text in OPTIONS.items()},
     **{name: _option(Path, text=text, rich_help_panel="Of single suites") for name, text in EXPORTS.items()},
     "protocol": _option(str, text="Which reading of the specification: spec (default), reference, ..."),
@@ -84,9 +90,9 @@ def given_to_prepare(given: dict[str, Any]) -> dict[str, Any]:
         stride=given["stride"],
         on_length=given["on_length"],
         on_size=given["on_size"],
-        value_range=_range(given["range"], "--range"),
-        scale=_range(given["scale"], "--scale"),
-        stored=_range(given["stored"], "--from"),
+        value_range=range_of(given["range"], "--range"),
+        scale=range_of(given["scale"], "--scale"),
+        stored=range_of(given["stored"], "--from"),
         units=given["units"],
         on_stray=given["on_stray"],
         subset=given["subset"],
@@ -95,7 +101,7 @@ def given_to_prepare(given: dict[str, Any]) -> dict[str, Any]:
         inputs=given["knows"].split(",") if given["knows"] else None,
         id_pattern=given["id"],
         cache=given["cache"] is not False,
-        **{name: given[name] for name in (*FIELDS, *OPTIONS) if given[name] is not None},
+        **{name: given[name] for name in (*FIELDS, *OPTIONS, *VIDEOS, *_DETECTOR) if given[name] is not None},
     )
 
 
@@ -124,7 +130,8 @@ def _setting(text: str) -> tuple[str, Any]:
     return key, literal(value)
 
 
-def _range(text: str | None, flag: str) -> tuple[float, float] | None:
+def range_of(text: str | None, flag: str) -> tuple[float, float] | None:
+    """LOW..HIGH as two numbers."""
     if text is None:
         return None
     try:

@@ -1,5 +1,6 @@
 """The run folder: shards of rows that are there when their `done` file is, so that a run killed at any byte goes on.
 
+made/                        inputs that were made before: boxes that a detector found
 run.json                     suite, protocol, metrics, signature, versions, arguments, timing, host
 rows/<unit>/<shard>.parquet  what was measured, keyed by sample, side, frame, item and region
 done/<shard>.json            the shard's files with their sha256, its samples' content hashes, failures and facts
@@ -32,6 +33,7 @@ from karat.suite import Reading, recorded, restored, tuples
 from karat.table import from_table, to_table
 
 LAYOUT = 1
+MADE = "made"  # the folder of what was made of a run's inputs before they were evaluated
 PART = ".{}.{}.part"
 PART_GLOB = PART.format("*", "*")
 PLACE = re.compile(r"rows/[a-z]+/\d+\.parquet")
@@ -68,7 +70,8 @@ class RunFolder:
             )
         if known is not None and known["samples"] != list(samples):
             raise UsageError(f"{self.path} holds a run of other samples: choose another --out.")
-        if known is None and self.path.exists() and any(not file.match(PART_GLOB) for file in self.path.iterdir()):
+        found = [file for file in self.path.iterdir() if file.name != MADE] if self.path.exists() else []
+        if known is None and any(not file.match(PART_GLOB) for file in found):
             raise UsageError(f"{self.path} is not empty and holds no run: choose another --out.")
         for name, done in self.done_samples().items():
             if name not in hashes or (not done["failures"] and done["hash"] != hashes[name]._asdict()):

@@ -66,6 +66,8 @@ def id_of(name: str, place: int, given: Any) -> str:
 
 
 def _tube(name: str, record: Mapping[str, Any]) -> Tube:
+    if "failure" in record:
+        raise InputError(f"nothing could be detected: {told(record['failure'])[:500]}")
     about: dict[str, Any] = {key: _text(name, key, record.get(key)) for key in ("subject", "caption", "detector")}
     about["found"] = _count(name, record.get("num_bb"))
     size = None if (given := [record.get(key) for key in ("width", "height")]) == [None, None] else given

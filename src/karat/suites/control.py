@@ -68,6 +68,7 @@ SUITE = Suite(
         BoxCounts(),
     ),
     shard_samples=64,
+    detects={"videos": "pred", "truth_videos": "ceiling"},
     cluster="record",
     subsets={"paper": _in_paper},
     options={"box_order": Option(tuple(f"{name}.box_order" for name in _ORDERED), read=str)},
