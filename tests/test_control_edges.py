@@ -46,9 +46,7 @@ def sides(name: str, place: Path, pickled: bool) -> dict[str, Any]:
 def run(name: str, protocol: str, place: Path, pickled: bool = True) -> Run:
     """The case evaluated; whatever is refused is raised."""
     asked = EDGES[name].get("asked", {})
-    return karat.evaluate(
-        "control", protocol=protocol, workers=1, strict=True, **asked, **sides(name, place, pickled)
-    )
+    return karat.evaluate("control", protocol=protocol, workers=1, strict=True, **asked, **sides(name, place, pickled))
 
 
 @pytest.mark.parametrize(("name", "protocol"), SAID)
