@@ -293,6 +293,9 @@ def _doubts(records: Mapping[str, Any], plan: Plan) -> Iterator[tuple[Level, str
         truth = truth_of(name)
         if truth != name and truth in records:
             yield from RECORDS[plan.kind(name)].find(record, records[truth])
+    for statistic in plan.statistics:
+        if statistic.unit == "element" and set(statistic.fields()) <= set(records):
+            yield from statistic.doubts(**{name: records[name] for name in statistic.fields()})
 
 
 def _copies(sample: Sample) -> Iterator[tuple[Level, str]]:

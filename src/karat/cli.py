@@ -77,8 +77,8 @@ def run(
     prepared = planned(suite, out, _say, **given_to_prepare(given))
     workers = worker_count(given, cores())
     exports = {name: given[name] for name in EXPORTS if given[name] is not None}
-    for name in set(exports) - set(prepared.suite.exports):
-        raise UsageError(f"{suite} has no --{name.replace('_', '-')}: leave it out.")
+    for name, path in exports.items():
+        _check_export(prepared, name, path)
     result = execute(prepared, out, workers, strict, _say)
     for name, path in exports.items():
         prepared.suite.exports[name].write(result, path)
@@ -335,6 +335,17 @@ def _prepare(suite: str, given: dict[str, Any]) -> Prepared:
     from karat.prepare import prepare
 
     return prepare(suite, **given_to_prepare(given))
+
+
+def _check_export(prepared: Prepared, name: str, path: Path) -> None:
+    """Before anything is computed."""
+    flag, export = f"--{name.replace('_', '-')}", prepared.suite.exports.get(name)
+    if export is None:
+        raise UsageError(f"{prepared.suite.name} has no {flag}: leave it out.")
+    if export.protocol not in ("", prepared.identity.protocol):
+        raise UsageError(f"{flag} comes with --protocol {export.protocol}: pass it too.")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"The folder of {told(path)} does not exist: make it, or choose another place.")
 
 
 def _print_comparison(found: Comparison, format: Format) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.errors import InputError, UsageError, told
+from karat.errors import UsageError, told
 from karat.journal import as_lines, publish
 from karat.kernels.outlines import Outline, outline
 from karat.progress import progress
@@ -33,20 +33,21 @@ def convert(source: str | Path, target: str | Path) -> int:
         tubes = read_tubes(source)
     with progress("converting", len(tubes)) as advance:
         lines = as_lines(_advancing(tubes, advance))
-    publish(target, lines)
+    try:
+        publish(target, lines)
+    except OSError as error:
+        raise UsageError(f"{told(target)} cannot be written ({error.strerror}): choose another place.") from error
     return len(tubes)
 
 
 def _advancing(tubes: Mapping[str, Tube], advance: Any) -> Iterator[dict[str, Any]]:
-    for key, tube in tubes.items():
-        yield record(key.removesuffix(f" ({tube.repeated + 1})"), tube.open())
+    for tube in tubes.values():
+        yield record(tube.id, tube.open())
         advance(1)
 
 
 def record(name: str, tube: Tube) -> dict[str, Any]:
     """A video as JSON has it."""
-    if tube.order != "x1y1x2y2":
-        raise InputError(f"{told(tube.name)} has boxes in another order: those of predictions are x1, y1, x2, y2.")
     about = {"subject": tube.subject, "caption": tube.caption, "detector": tube.detector}
     size = {} if tube.size is None else {"width": tube.size[0], "height": tube.size[1]}
     found = {} if tube.found is None else {"num_bb": tube.found}

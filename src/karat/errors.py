@@ -24,6 +24,11 @@ def told(name: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name))
 
 
+def short(name: str) -> str:
+    """A name in quotes, the end of a long one left out."""
+    return repr(name if len(name) <= 80 else name[:80] + "...")
+
+
 def counted(number: int, what: str) -> str:
     """1 sample, 2 samples."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from karat.errors import UsageError
 from karat.parameters import settle
+from karat.sources.records import Finding
 
 if TYPE_CHECKING:
     from karat.rows import Rows
@@ -127,6 +128,10 @@ class Statistic:
     def asks_for_sample(self) -> bool:
         """Whether `measure` wants to know which sample it is given."""
         return _asks_for_sample(type(self))  # type: ignore[arg-type]  # as above
+
+    def doubts(self, **records: Any) -> Iterable[Finding]:  # noqa: ARG002
+        """What is doubtful of a sample's records before anything is computed, as this statistic reads them."""
+        return ()
 
     def identity(self) -> str:
         """Class, parameters and derived inputs: everything of it that can change a number."""

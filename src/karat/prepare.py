@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.cache import FrameCache
-from karat.errors import InputError, KaratError, UsageError, counted
+from karat.errors import InputError, KaratError, UsageError, counted, short
 from karat.gather import Gathered, flag, gather
 from karat.groups import groups_of
 from karat.measure import Plan, Sample
@@ -105,6 +105,7 @@ def prepare(
         lacking = [name for name in metric.statistic.fields() if name not in given]
         if lacking and (metrics is not None or (given & set(metric.statistic.fields())) - set(chosen.required)):
             raise UsageError(f"{snake(type(metric).__name__)} needs {' and '.join(lacking)}: pass {_flags(lacking)}.")
+        _refuse_other_records(chosen, metric)
     active = tuple(metric for metric in wanted if set(metric.statistic.fields()) <= given)
     if not active:
         raise UsageError(f"{chosen.name} has nothing to measure: pass {_flags(chosen.required)}.")
@@ -162,11 +163,11 @@ def prepare(
     skipped = [f"Not computed: {', '.join(names)}; pass {_flags(missing)}." for missing, names in idle.items()]
     stands = [f"{name} is {by} of {of}." for name, (of, by) in how_made.items()]
     strays = [
-        f"{len(extra)} {name} without a truth left out, the first is {extra[0]!r}."
+        f"{len(extra)} {name} without a truth left out, the first is {short(extra[0])}."
         for name, extra in gathered.strays.items()
     ]
     strays += [
-        f"{len(more)} {name} of what has one before, the first is {more[0]!r}: each counts."
+        f"{len(more)} {name} of what has one before, the first is {short(more[0])}: each counts."
         for name, more in gathered.again.items()
     ]
     chosen_ones = [f"Subset {subset}: {len(ids)} of {len(ids) + gathered.left} records."] if subset else []
@@ -199,14 +200,24 @@ def _asked(suite: Suite, subset: str | None) -> Callable[[Any], bool] | None:
     return suite.subsets[subset]
 
 
+def _refuse_other_records(suite: Suite, metric: Metric) -> None:
+    """A metric of poses says nothing about boxes, nor one of pixels about either."""
+    statistic = metric.statistic
+    for name in statistic.fields():
+        kind = suite.fields.get(name, "")
+        if (statistic.record or kind in RECORDS) and kind and kind != statistic.record:
+            asked = statistic.record.replace("_", " ") or "pixels"
+            raise UsageError(f"{snake(type(metric).__name__)} is of {asked}, and {name} of {suite.name} is of {kind}.")
+
+
 def _refuse_strays(gathered: Gathered) -> None:
     for name, extra in gathered.strays.items():
         raise InputError(
-            f"{counted(len(extra), name)} without a truth, the first is {extra[0]!r}: name it as the truth is, remove "
-            "it, or pass --on-stray note to leave it out."
+            f"{counted(len(extra), name)} without a truth, the first is {short(extra[0])}: name it as the truth is, "
+            "remove it, or pass --on-stray note to leave it out."
         )
     for name, again in gathered.again.items():
-        raise InputError(f"{again[0]!r} of {name} has an id that came before: keep one prediction an id.")
+        raise InputError(f"{short(again[0])} of {name} has an id that came before: keep one prediction an id.")
 
 
 def _seen(suite: Suite, inputs: Iterable[str] | None) -> list[str]:

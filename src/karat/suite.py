@@ -82,10 +82,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Export:
-    """Another layout of a run's results; `write(run, path)` raises OSError."""
+    """Another layout of a run's results, of one protocol where it names one; `write(run, path)` raises OSError."""
 
     about: str
     write: Callable[[Any, Path], None]
+    protocol: str = ""
 
 
 @dataclass(frozen=True)

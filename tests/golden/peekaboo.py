@@ -84,9 +84,8 @@ def of(pred: Any, truth: Path) -> dict[str, Any]:
 def strangers(pred: Any, prepared: Prepared) -> list[str]:
     """What the script says of predictions without a truth, in their order."""
     given = read_tubes(pred) if isinstance(pred, Path) else tubes_of("the list", pred)
-    ids = [key.removesuffix(f" ({one.repeated + 1})") for key, one in given.items()]
     known = {sample.id for sample in prepared.samples}
-    return [f"Could not find {name}" for name in ids if name not in known]
+    return [f"Could not find {one.id}" for one in given.values() if one.id not in known]
 
 
 def undefined(numbers: Mapping[str, float]) -> dict[str, float | None]:

@@ -68,7 +68,8 @@ class BoxCounts(Metric):
 
     def remarks(self, rows: Rows) -> Iterable[str]:
         """What was left out or cut."""
-        sums = {name: int(column.sum()) for name, column in rows.columns.items() if column.ndim == 1}
+        asked = ("missing", "untold", "clipped_truth", "clipped_pred")
+        sums = {name: int(rows.columns[name].sum()) for name in asked}
         if sums["missing"]:
             yield f"{counted(sums['missing'], 'video')} without a prediction: not covered, nothing detected."
         if sums["untold"]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from karat.errors import Inapplicable, InputError, told
+from karat.errors import Inapplicable, InputError, counted, told
 from karat.kernels.boxes import area, centre, intersection, on_grid, painted, within
 from karat.kernels.outlines import outline, published_middle
 from karat.metric import Array, Statistic
 from karat.rows import Elements
+from karat.sources.records import Finding
 from karat.sources.tubes import Tube, inverted
 
 OVERLAPS = tuple(step / 20 for step in range(21))
 PIXELS = (5, 10, 20, 50)
 _OVERLAPS, _PIXELS = np.array(OVERLAPS), np.array(PIXELS)
+IN_ORDER, PLAIN = "pass --box-order x1x2y1y2 if that is the order of the file", "give x1, y1, x2, y2"
+ROUNDING = 1e-12  # of the frame's area
 PUBLISHED_FRAMES = 16  # of a video, as the published script takes it
 PUBLISHED_DIAGONAL = float(np.sqrt(320**2 + 576**2))  # in pixels, likewise
 PUBLISHED_EPS = 1e-5
@@ -30,7 +33,7 @@ class Scene:
 
     asked: the boxes, whose area is 0 where there is none.  found: areas.  shared: of both.  apart: (T, 2) from the
     centre of one to that of the other.  clipped: whether the found one left the frame.  amount: the values of a mask
-    added up, where these are not 0 and 1.
+    added up, which are those of its pixels where these are 0 and 1.
     """
 
     asked: Array
@@ -38,7 +41,7 @@ class Scene:
     shared: Array
     apart: Array
     clipped: Array
-    amount: Array | None = None
+    amount: Array
 
 
 @dataclass(frozen=True)
@@ -60,16 +63,34 @@ class Following(Statistic):
     def measure(self, pred: Tube, truth: Tube) -> Elements:
         return self.follow(pred, truth)
 
+    def doubts(self, **records: Tube) -> Iterator[Finding]:
+        pred, truth = (records[name] for name in self.fields())
+        try:
+            self._frames(pred, truth)
+            asked = _asked(truth, self._order(truth), _size(pred, truth))
+            _check(truth, asked, IN_ORDER)
+            if pred.masks is None:
+                _check(pred, pred.boxes, PLAIN)
+        except InputError as error:
+            yield "error", str(error)
+            return
+        if not (area(asked) > 0).any():
+            yield "warning", "no frame of the truth has a box: its scores are undefined."
+        if pred.length != truth.length:
+            both = f"{counted(pred.length, 'frame')} and {truth.length} boxes were asked for"
+            yield "note", f"there are {both}: the first {min(pred.length, truth.length)} are compared."
+        if pred.masks is None and np.isnan(pred.boxes).all():
+            yield "warning", "nothing was detected in any frame."
+
     def follow(self, pred: Tube, truth: Tube) -> Elements:
         """The rows of a video."""
         frames = self._frames(pred, truth)
         size = _size(pred, truth)
-        relative = _relative(truth, self._order(truth))[:frames]
-        _check(truth, relative, "pass --box-order x1x2y1y2 if that is the order of the file")
-        cut = within(relative, 1, 1)
-        valid = area(cut) > 0
-        cut[~valid] = np.nan
-        asked = cut * _corners(size)
+        given = _asked(truth, self._order(truth), size)[:frames]
+        _check(truth, given, IN_ORDER)
+        asked = within(given, *size)
+        valid = area(asked) > 0
+        asked[~valid] = np.nan
         scene = _of_masks(pred, asked) if pred.masks is not None else _of_boxes(pred, asked, size)
         detected, asked_area = scene.found > 0, area(scene.asked)
         either = np.where(valid, asked_area + scene.found - scene.shared, 0)
@@ -83,14 +104,14 @@ class Following(Statistic):
             "expected": np.ones(frames, bool),
             "both": both,
             "placed": both,
-            "hit": valid & (either > 0) & (2 * shared >= either),
+            "hit": valid & (either > 0) & _half(shared, either, size),
             **_overlap(shared, either, valid, 0.0),
             "asked_area": asked_area,
             "found_area": scene.found,
             **_distances(np.where(both[:, None], scene.apart, 0), both, diagonal),
-            **_still(asked, valid, diagonal),
+            **_still(asked, valid, size, diagonal if pred.size or truth.size else np.nan),
             "extra": detected & ~valid,
-            "clipped_truth": (relative != cut).any(axis=1) & valid,
+            "clipped_truth": (given != asked).any(axis=1) & valid,
             "clipped_pred": scene.clipped,
             **_once(frames, records=1, missing=pred.missing, untold=not valid.any(), surplus=pred.length - frames),
             **_once(frames, unmet=0 if pred.missing else truth.length - frames, place=pred.place),
@@ -135,13 +156,12 @@ class PublishedFollowing(Following):
             raise Inapplicable("there is no prediction.")
         frames = self._frames(pred, truth)
         width, height = size = _size(pred, truth)
-        relative = _relative(truth, self._order(truth))[:frames]
-        asked = painted(relative * _corners(size), width, height)
+        asked = painted(_asked(truth, self._order(truth), size)[:frames], width, height)
         asked_area = area(asked)
         if asked_area.sum() < PUBLISHED_LEAST:
             raise Inapplicable(f"the boxes asked for have less than {PUBLISHED_LEAST} pixels.")
         scene, counted = _painted_masks(pred, asked) if pred.masks is not None else _painted_boxes(pred, asked, size)
-        valid, detected = asked_area > 0, scene.found > 0
+        valid, detected = asked_area > 0, scene.amount > 0
         either = asked_area + scene.found - scene.shared
         columns = {
             "frames": np.ones(frames, bool),
@@ -153,9 +173,9 @@ class PublishedFollowing(Following):
             "hit": detected & (scene.shared / (either + PUBLISHED_EPS) >= 0.5),
             **_overlap(scene.shared.astype(np.float64), either.astype(np.float64), valid, PUBLISHED_EPS),
             "asked_area": asked_area.astype(np.float64),
-            "found_area": (scene.found if scene.amount is None else scene.amount).astype(np.float64),
+            "found_area": scene.amount.astype(np.float64),
             **_distances(scene.apart, valid & detected, PUBLISHED_DIAGONAL),
-            **_still(asked, valid, PUBLISHED_DIAGONAL),
+            **_still(asked, valid, size, PUBLISHED_DIAGONAL),
             "extra": detected & ~valid,
             "clipped_truth": np.zeros(frames, bool),
             "clipped_pred": scene.clipped,
@@ -172,10 +192,10 @@ def _size(pred: Tube, truth: Tube) -> tuple[int, int]:
     return size
 
 
-def _relative(truth: Tube, order: str) -> Array:
-    """The boxes x1, y1, x2, y2 relative to the frame."""
+def _asked(truth: Tube, order: str, size: tuple[int, int]) -> Array:
+    """The boxes x1, y1, x2, y2 in pixels of frames of that size."""
     boxes = truth.boxes if order == "x1y1x2y2" else truth.boxes[:, [0, 2, 1, 3]]
-    return boxes if truth.size is None else boxes / _corners(truth.size)
+    return boxes * (_corners(size) if truth.size is None else _corners(size) / _corners(truth.size))
 
 
 def _corners(size: tuple[int, int]) -> Array:
@@ -186,19 +206,26 @@ def _corners(size: tuple[int, int]) -> Array:
 def _check(tube: Tube, boxes: Array, otherwise: str) -> None:
     wrong = np.flatnonzero(inverted(boxes))
     if len(wrong):
-        box = ", ".join(f"{edge:g}" for edge in boxes[wrong[0]])
+        box = ", ".join(f"{edge:g}" for edge in tube.boxes[wrong[0]])
         raise InputError(
             f"{told(tube.name)} has the box ({box}) in frame {wrong[0]}, which ends before it begins: correct it, or "
             f"{otherwise}."
         )
 
 
+def _half(shared: Array, either: Array, size: tuple[int, int]) -> Array:
+    """Whether at least half of either is shared, but for what the rounding of coordinates amounts to."""
+    least: Array = 2 * shared - either >= -ROUNDING * size[0] * size[1]
+    return least
+
+
 def _of_boxes(pred: Tube, asked: Array, size: tuple[int, int]) -> Scene:
     boxes = pred.boxes[: len(asked)] * (_corners(size) if pred.size is None else 1)
-    _check(pred, boxes, "give x1, y1, x2, y2")
+    _check(pred, boxes, PLAIN)
     cut = within(boxes, *size)
     left = (cut != boxes).any(axis=1) & ~np.isnan(boxes[:, 0])
-    return Scene(asked, area(cut), intersection(cut, asked), centre(cut) - centre(asked), left)
+    found = area(cut)
+    return Scene(asked, found, intersection(cut, asked), centre(cut) - centre(asked), left, found)
 
 
 def _of_masks(pred: Tube, asked: Array) -> Scene:
@@ -208,7 +235,7 @@ def _of_masks(pred: Tube, asked: Array) -> Scene:
     for frame, (mask, box) in enumerate(zip(pred.masks or (), asked, strict=False)):
         one = outline(mask)
         found[frame], shared[frame], middle[frame] = one.area, one.shared(box), one.centroid
-    return Scene(asked, found, shared, middle - centre(asked), np.zeros(len(asked), bool))
+    return Scene(asked, found, shared, middle - centre(asked), np.zeros(len(asked), bool), found)
 
 
 def _painted_boxes(pred: Tube, asked: Array, size: tuple[int, int]) -> tuple[Scene, int]:
@@ -218,7 +245,8 @@ def _painted_boxes(pred: Tube, asked: Array, size: tuple[int, int]) -> tuple[Sce
     boxes = painted(given[: len(asked)], *size)
     apart = _published_middles(boxes) - _published_middles(asked)
     left = (within(given[: len(asked)], *size) != given[: len(asked)]).any(axis=1) & (area(boxes) > 0)
-    return Scene(asked, area(boxes), intersection(boxes, asked), apart, left), counted
+    found = area(boxes)
+    return Scene(asked, found, intersection(boxes, asked), apart, left, found), counted
 
 
 def _painted_masks(pred: Tube, asked: Array) -> tuple[Scene, int]:
@@ -263,8 +291,8 @@ def _distances(apart: Array, both: Array, diagonal: float) -> Mapping[str, Array
     }
 
 
-def _still(asked: Array, valid: Array, diagonal: float) -> Mapping[str, Array]:
-    """How the box that lies at the mean of those asked for, and never moves, does."""
+def _still(asked: Array, valid: Array, size: tuple[int, int], diagonal: float) -> Mapping[str, Array]:
+    """How the box that lies at the mean of those asked for, and never moves, does; NaN where no diagonal is known."""
     box = asked[valid].mean(axis=0, keepdims=True) if valid.any() else np.zeros((1, 4))
     shared = np.where(valid, intersection(box, asked), 0)
     either = np.where(valid, area(box) + area(asked) - shared, 0)
@@ -272,7 +300,7 @@ def _still(asked: Array, valid: Array, diagonal: float) -> Mapping[str, Array]:
     return {
         "still_inter": shared,
         "still_union": either,
-        "still_hit": valid & (2 * shared >= either),
+        "still_hit": valid & _half(shared, either, size),
         "still_l2": np.sqrt((apart**2).sum(axis=1)) / diagonal,
     }
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -18,6 +21,7 @@ MAX_RATIO = 200
 TRUSTED_BYTES = 64 * MIB  # no harm is done below, however well it is packed
 MAX_EXPANDED = 2 * GIB
 MAX_LABEL_BYTES = 64 * MIB
+LOCAL_HEADER, ENCRYPTED = 30, 1  # bytes before a member's name; a bit of its flags
 
 
 def choose(path: Path, found: list[str], names: tuple[str, ...], label_names: tuple[str, ...]) -> str:
@@ -57,26 +61,57 @@ def open_npy(path: Path) -> Slab:
 def open_npz(path: Path, names: tuple[str, ...], label_names: tuple[str, ...]) -> Slab:
     size = path.stat().st_size
     with zipfile.ZipFile(path) as archive:
-        members = {info.filename[:-4]: info for info in archive.infolist() if info.filename.endswith(".npy")}
+        members = _arrays_in(archive)
         chosen = choose(path, list(members), names, label_names)
-        name = f"{path}[{chosen}]"
-        _check_member(members[chosen], size, name)
-        with archive.open(members[chosen]) as member:
-            shape, fortran, dtype = _header(cast("BinaryIO", member), name, members[chosen].file_size)
-            start = member.tell()
         labels: tuple[str, ...] = ()
         for label in label_names:
             if label in members:
                 labels = _labels(archive, members[label], size, f"{path}[{label}]")
                 break
+    return replace(_member_slab(path, chosen, members[chosen], size), labels=labels)
+
+
+def npz_slabs(path: Path) -> dict[str, Callable[[], Slab]]:
+    """What announces each array of an archive, whose list is read once."""
+    size = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        members = _arrays_in(archive)
+    return {name: partial(_member_slab, path, name, info, size) for name, info in members.items()}
+
+
+def _arrays_in(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    return {info.filename[:-4]: info for info in archive.infolist() if info.filename.endswith(".npy")}
+
+
+def _member_slab(path: Path, own: str, info: zipfile.ZipInfo, size: int) -> Slab:
+    name = f"{path}[{own}]"
+    _check_member(info, size, name)
+    with _member(path, info) as member:
+        shape, fortran, dtype = _header(member, name, info.file_size)
+        start = member.tell()
 
     @contextmanager
     def at_data() -> Iterator[BinaryIO]:
-        with zipfile.ZipFile(path) as archive, archive.open(members[chosen]) as member:
+        with _member(path, info) as member:
             member.read(start)
-            yield cast("BinaryIO", member)
+            yield member
 
-    return file_slab(name, shape, dtype, at_data, fortran=fortran, labels=labels, packed=True)
+    return file_slab(name, shape, dtype, at_data, fortran=fortran, packed=True)
+
+
+@contextmanager
+def _member(path: Path, info: zipfile.ZipInfo) -> Iterator[BinaryIO]:
+    """A member where the archive's list says that it is: the list of thousands is not read again for each."""
+    with path.open("rb") as file:
+        file.seek(info.header_offset)
+        magic, name_length, extra_length = struct.unpack("<4s22xHH", file.read(LOCAL_HEADER))
+        if magic != b"PK\x03\x04" or info.flag_bits & ENCRYPTED:
+            raise refusal(
+                f"{path}[{info.filename}]", "is encrypted or damaged", "plain arrays were expected", "save it again"
+            )
+        file.seek(name_length + extra_length, 1)
+        with zipfile.ZipExtFile(file, "r", info) as member:
+            yield cast("BinaryIO", member)
 
 
 def members_of(path: Path, most: int, remedy: str) -> list[zipfile.ZipInfo]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -34,7 +35,7 @@ DTYPES = {
 }
 
 
-def tensors_of(path: Path) -> tuple[dict[str, Any], int]:
+def _tensors_of(path: Path) -> tuple[dict[str, Any], int]:
     """What the header says of every tensor, checked, and where the data starts."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -58,9 +59,18 @@ def tensors_of(path: Path) -> tuple[dict[str, Any], int]:
 
 
 def open_safetensors(path: Path, names: tuple[str, ...], label_names: tuple[str, ...]) -> Slab:
-    tensors, data_start = tensors_of(path)
+    tensors, data_start = _tensors_of(path)
     chosen = choose(path, list(tensors), names, label_names)
-    entry = tensors[chosen]
+    return _tensor_slab(path, chosen, tensors[chosen], data_start)
+
+
+def safetensors_slabs(path: Path) -> dict[str, Callable[[], Slab]]:
+    """What announces each tensor of a file, whose header is read once."""
+    tensors, data_start = _tensors_of(path)
+    return {name: partial(_tensor_slab, path, name, entry, data_start) for name, entry in tensors.items()}
+
+
+def _tensor_slab(path: Path, name: str, entry: Any, data_start: int) -> Slab:
     begin, end = entry["data_offsets"]
 
     @contextmanager
@@ -70,7 +80,7 @@ def open_safetensors(path: Path, names: tuple[str, ...], label_names: tuple[str,
             yield cast("BinaryIO", _Window(file, end - begin))
 
     return file_slab(
-        f"{path}[{chosen}]",
+        f"{path}[{name}]",
         tuple(entry["shape"]),
         np.dtype(DTYPES[entry["dtype"]]),
         at_data,

@@ -2,58 +2,65 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from .arrays import open_npz
-from .guard import MIB, refusal
-from .safetensors import open_safetensors, tensors_of
+from karat.errors import InputError
+
+from .arrays import npz_slabs
+from .guard import MIB, guarded, refusal
+from .safetensors import safetensors_slabs
 from .slab import Slab
 from .stream import Array
-from .tube_records import check_numbers
+from .tube_records import NO_BOXES, SHOWN, check_numbers
 from .tubes import Masks, Tube, frame_size, make_masks, make_tube
 
 PARTS = ("boxes", "masks", "size")
 ALONE = "0"
 MAX_BOXES = 64 * MIB
+Announced = Callable[[], Slab]
 
 
 def tubes_of_arrays(path: Path) -> dict[str, Tube]:
     """The tubes of a file by id. `ID/boxes` (T, 4) with `ID/size` (width, height), or `ID/masks` (T, H, W), or `ID`
     alone, which is either by its shape; of one video `boxes` and `size`, or `masks`. NaN is no box."""
-    opener: Callable[..., Slab] = open_npz if path.suffix.lower() == ".npz" else open_safetensors
-    by_video: dict[str, dict[str, Slab]] = {}
-    for stored in _names(path):
+    slabs = npz_slabs(path) if path.suffix.lower() == ".npz" else safetensors_slabs(path)
+    by_video: dict[str, dict[str, Announced]] = {}
+    for stored, announced in slabs.items():
         video, _, part = stored.rpartition("/") if stored.rpartition("/")[2] in PARTS else (stored, "", "")
-        slab = opener(path, (stored,), ())
         if not part and stored in PARTS:
             video, part = ALONE, stored
-        by_video.setdefault(video or ALONE, {})[part or _part(slab)] = slab
-    return {video: _tube(f"{path}, id {video}", parts, place) for place, (video, parts) in enumerate(by_video.items())}
+        by_video.setdefault(video or ALONE, {})[part] = announced
+    return {video: _tube(path, video, parts, place) for place, (video, parts) in enumerate(by_video.items())}
 
 
-def _names(path: Path) -> list[str]:
-    if path.suffix.lower() == ".npz":
-        with zipfile.ZipFile(path) as archive:
-            return [info.filename.removesuffix(".npy") for info in archive.infolist()]
-    return list(tensors_of(path)[0])
+def _tube(path: Path, video: str, parts: Mapping[str, Announced], place: int) -> Tube:
+    """One bad video costs itself alone."""
+    name = f"{path}, id {video[:SHOWN]}"
+    try:
+        with guarded(name, "boxes or masks"):
+            slabs = {part: announced() for part, announced in parts.items()}
+            named = {part or _part(slab): slab for part, slab in slabs.items()}
+            return replace(_tube_of(name, named), id=video, place=place)
+    except InputError as error:
+        return Tube(name, NO_BOXES, id=video, place=place, damage=str(error))
 
 
 def _part(slab: Slab) -> str:
     return "boxes" if len(slab.shape) == 2 and slab.shape[1] == 4 else "masks"
 
 
-def _tube(name: str, parts: dict[str, Slab], place: int) -> Tube:
+def _tube_of(name: str, parts: Mapping[str, Slab]) -> Tube:
     if ("boxes" in parts) == ("masks" in parts):
         raise refusal(name, f"has {' and '.join(sorted(parts))}", "boxes or masks were expected", "save one of them")
     if "masks" in parts:
-        return make_tube(name, masks=_masks(name, parts["masks"]), place=place)
+        return make_tube(name, masks=_masks(name, parts["masks"]))
     boxes, size = (None if part not in parts else _small(parts[part]) for part in ("boxes", "size"))
-    return make_tube(name, boxes, None if size is None else frame_size(name, size), place=place)
+    return make_tube(name, boxes, None if size is None else frame_size(name, size))
 
 
 def _masks(name: str, slab: Slab) -> Masks:

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from karat.errors import InputError, counted, told
+from karat.errors import InputError, told
 
 from .fingerprint import digest
 from .guard import MIB, read_bounded, refusal
-from .records import Finding, RecordKind, Source
+from .records import RecordKind, Source
 from .safe_pickle import load
 from .strict import loads
 from .tube_arrays import tubes_of_arrays
-from .tube_records import box_rows, masks_of, tubes_of
-from .tubes import Tube, inverted, make_tube, no_tube
+from .tube_records import box_rows, masks_of, tube_of, tubes_of
+from .tubes import Tube, make_tube, no_tube
 
 EXPECTS = "boxes or masks of one object a video"
 MAX_JSON = 512 * MIB
+ABOUT = ("name", "size", "found", "missing", "subject", "caption", "detector")
 PICKLES = frozenset({".pkl", ".pickle"})
 LASOT_FILE = (
     "eff1be0755c346185a74adad3376253f981089ef08c1dd534b29da68be72d8c0"  # sha256 of Peekaboo's lasot_inputs.json
@@ -40,7 +41,7 @@ def read_tubes(path: Path) -> dict[str, Tube]:
 
 def _listed(document: Any) -> Any:
     """The records; of one video alone the record is enough."""
-    alone = isinstance(document, dict) and ("bboxes" in document or "masks" in document or "mask" in document)
+    alone = isinstance(document, dict) and not {"bboxes", "boxes", "masks", "mask"}.isdisjoint(document)
     return [{"id": "0", **document}] if alone else document
 
 
@@ -62,6 +63,8 @@ def to_tube(value: Any) -> Tube:
     if not isinstance(value, Mapping):
         found = f"a value of type {type(value).__name__}"
         raise refusal(found, "holds no boxes", f"{EXPECTS} were expected", "pass a mapping of arrays, or records")
+    if not {"id", "bboxes", "mask", "width", "height"}.isdisjoint(value):
+        return tube_of("the record", value)
     given = dict(value)
     masks, boxes, size = (given.pop(name, None) for name in ("masks", "boxes", "size"))
     if (masks is None) == (boxes is None):
@@ -69,6 +72,8 @@ def to_tube(value: Any) -> Tube:
             "the tube", f"has {told(', '.join(map(str, value)))[:80]}", "boxes or masks were expected", "add them"
         )
     name = str(given.pop("name", "the tube"))
+    if unknown := [key for key in given if key not in ABOUT]:
+        raise refusal(name, f"has {told(str(unknown[0])[:40])}", f"{', '.join(ABOUT)} were expected", "leave it out")
     if masks is not None:
         masks = np.asarray(masks) if not isinstance(masks, list | tuple) else masks
         return make_tube(name, masks=masks_of(name, masks), **given)
@@ -92,9 +97,8 @@ def _once(side: str, tubes: Iterable[Any]) -> None:
 def _repeated(own: Mapping[str, Any], truth: Mapping[str, Any]) -> Mapping[str, Any]:
     """The truth, and again under the id of every prediction that is listed again."""
     _once("truth", truth.values())
-    again = {key: one.repeated for key, one in own.items() if isinstance(one, Tube) and one.repeated}
-    base = {key: key.removesuffix(f" ({times + 1})") for key, times in again.items()}
-    return {**truth, **{key: truth[of] for key, of in base.items() if of in truth}}
+    again = {key: one.id for key, one in own.items() if isinstance(one, Tube) and one.repeated}
+    return {**truth, **{key: truth[of] for key, of in again.items() if of in truth}}
 
 
 def _remarks(name: str, sources: Iterable[Any]) -> Iterator[str]:
@@ -102,7 +106,7 @@ def _remarks(name: str, sources: Iterable[Any]) -> Iterator[str]:
     tubes = [one for one in sources if isinstance(one, Tube)]
     if any(one.pickled for one in tubes):
         yield f"{name} was read from a pickle, of which nothing was run: karat convert makes small, plain JSON of it."
-    if any(one.order == "x1x2y1y2" for one in tubes):
+    if name == "truth" and any(one.order == "x1x2y1y2" for one in tubes):
         yield (
             f"{name} lists its boxes as x1, x2, y1, y2, as LaSOT's published file does: that is how they are read, but "
             "for the protocol reference, which reads x1, y1, x2, y2 as the script does (--box-order says otherwise)."
@@ -116,24 +120,6 @@ def _origin(sources: Iterable[Any]) -> str:
     return "+".join(sorted({one.detector for one in sources if isinstance(one, Tube) and one.detector}))
 
 
-def _find(own: Tube, truth: Tube) -> Iterator[Finding]:
-    """What is doubtful of one video before anything is computed."""
-    if truth.order is None:
-        yield "error", truth.doubt
-        return
-    asked = truth.boxes[:, [0, 2, 1, 3]] if truth.order == "x1x2y1y2" else truth.boxes
-    if truth.masks is None:
-        for frame in np.flatnonzero(inverted(asked))[:1]:
-            yield "error", f"the box of frame {frame} in the truth ends before it begins: correct it."
-        if not (asked[:, 2:] > asked[:, :2]).all(axis=1).any():
-            yield "warning", "no frame of the truth has a box: its scores are undefined."
-    if own.length != truth.length:
-        both = f"{counted(own.length, 'frame')} and {truth.length} boxes were asked for"
-        yield "note", f"there are {both}: the first {min(own.length, truth.length)} are compared."
-    if own.masks is None and own.length and np.isnan(own.boxes).all():
-        yield "warning", "nothing was detected in any frame."
-
-
 SUFFIXES = frozenset({".json", ".npz", ".safetensors"}) | PICKLES
 TUBES = RecordKind(
     "tubes",
@@ -142,7 +128,6 @@ TUBES = RecordKind(
     _expand,
     to_tube,
     no_tube,
-    find=_find,
     split=_split,
     repeated=_repeated,
     remarks=_remarks,

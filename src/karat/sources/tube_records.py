@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from functools import cache
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
 from karat.errors import InputError, told
 
-from .guard import GIB, check_sides, refusal
+from .guard import GIB, check_sides, guarded, refusal
 from .rle import Runs, parse_runs
 from .stream import Array
 from .tubes import Masks, Order, Tube, frame_size, inverted, make_masks, make_tube
@@ -23,6 +27,7 @@ NOTHING = (math.nan,) * 4
 NO_BOXES = np.zeros((0, 4))
 MASKS = ("masks", "mask")
 MAX_STACK = GIB
+SHOWN = 80  # characters
 DOUBTED = 0.01  # the share of inverted boxes from which on it is not the boxes but their order that is doubted
 LASOT = "lasot_name"  # in the metadata of records that Peekaboo made of LaSOT
 
@@ -36,21 +41,32 @@ def tubes_of(name: str, records: Any, lasot: bool = False, pickled: bool = False
         raise refusal(
             name, "holds no list of records", 'a list of {"id": ..., "bboxes": ...} was expected', "convert it"
         )
+    ids = [id_of(name, place, record.get("id")) for place, record in enumerate(records)]
     tubes: dict[str, Tube] = {}
-    times: dict[str, int] = {}
-    for place, record in enumerate(records):
-        own = id_of(name, place, record.get("id"))
-        times[own] = again = times.get(own, -1) + 1
-        tubes[own if not again else f"{own} ({again + 1})"] = replace(
-            _tube_or_reason(f"{name}, id {own}", record), repeated=again, place=place, pickled=pickled
-        )
+    free, times = _again(set(ids)), Counter[str]()
+    for place, (own, record) in enumerate(zip(ids, records, strict=True)):
+        about: dict[str, Any] = {"id": own, "repeated": times[own], "place": place, "pickled": pickled}
+        key = own if not times[own] else next(free(own))
+        tubes[key] = replace(_tube_or_reason(f"{name}, id {own[:SHOWN]}", record), **about)
+        times[own] += 1
     return in_order(tubes, lasot, any(_is_lasot(record) for record in records))
+
+
+def _again(taken: set[str]) -> Callable[[str], Iterator[str]]:
+    """Names for what comes again: `id (2)`, `id (3)`, ..., those that are ids themselves left out."""
+
+    @cache
+    def free(own: str) -> Iterator[str]:
+        return (name for n in count(2) if (name := f"{own} ({n})") not in taken)
+
+    return free
 
 
 def _tube_or_reason(name: str, record: Mapping[str, Any]) -> Tube:
     """One bad record costs itself alone."""
     try:
-        return _tube(name, record)
+        with guarded(name, "boxes or masks"):
+            return tube_of(name, record)
     except InputError as error:
         return Tube(name, NO_BOXES, damage=str(error))
 
@@ -59,15 +75,14 @@ def id_of(name: str, place: int, given: Any) -> str:
     """An id as text: 1 and "1" are one."""
     plain = given.item() if isinstance(given, np.generic) else given
     if type(plain) not in IDS or (text := str(plain).strip()) == "":
-        raise refusal(
-            name, f"has the id {told(given)[:40]} in record {place}", "text or a number was expected", "name it"
-        )
+        raise refusal(name, f"has the id {_shown(given)} in record {place}", "text or a number was expected", "name it")
     return text
 
 
-def _tube(name: str, record: Mapping[str, Any]) -> Tube:
+def tube_of(name: str, record: Mapping[str, Any]) -> Tube:
+    """The tube of one record."""
     if "failure" in record:
-        raise InputError(f"nothing could be detected: {told(record['failure'])[:500]}")
+        raise InputError(f"nothing could be detected: {told(str(record['failure'])[:500])}")
     about: dict[str, Any] = {key: _text(name, key, record.get(key)) for key in ("subject", "caption", "detector")}
     about["found"] = _count(name, record.get("num_bb"))
     size = None if (given := [record.get(key) for key in ("width", "height")]) == [None, None] else given
@@ -77,7 +92,7 @@ def _tube(name: str, record: Mapping[str, Any]) -> Tube:
     boxes = record.get("bboxes", record.get("boxes"))
     if boxes is None:
         raise refusal(
-            name, f"has only {told(', '.join(map(str, record)))[:80]}", "bboxes or masks were expected", "add them"
+            name, f"has only {told(', '.join(map(str, record))[:80])}", "bboxes or masks were expected", "add them"
         )
     if _is_pixels(boxes):
         return make_tube(name, masks=masks_of(name, boxes), **about)
@@ -86,19 +101,28 @@ def _tube(name: str, record: Mapping[str, Any]) -> Tube:
 
 def box_rows(name: str, boxes: Any) -> Array:
     """Rows of four numbers, NaN where a box is null, of lists or of an array."""
-    if hasattr(boxes, "__array__"):
-        return np.asarray(boxes, np.float64)
+    if hasattr(boxes, "__array__") or hasattr(boxes, "read"):
+        array = _read(boxes)
+        if array.dtype.kind not in "iuf":
+            raise refusal(name, f"has boxes of {array.dtype.name}", "numbers were expected", "convert them")
+        return array.astype(np.float64)
     if not isinstance(boxes, Sequence) or isinstance(boxes, str | bytes):
         raise refusal(name, f"has {type(boxes).__name__} as boxes", "a list of them was expected", "give a box a frame")
-    if not _are_boxes(boxes):
-        frame, box = next((frame, box) for frame, box in enumerate(boxes) if box is not None and not _is_box(box))
-        raise refusal(
-            name,
-            f"has the box {told(box)[:80]} in frame {frame}",
-            "null or four numbers x1, y1, x2, y2 were expected",
-            "correct it",
-        )
-    return np.array([NOTHING if box is None else box for box in boxes], np.float64)
+    with suppress(OverflowError):  # of integers beyond any number
+        if _are_boxes(boxes):
+            return np.array([NOTHING if box is None else box for box in boxes], np.float64)
+    frame, box = next((frame, box) for frame, box in enumerate(boxes) if box is not None and not _is_box(box))
+    raise refusal(
+        name,
+        f"has the box {_shown(box)} in frame {frame}",
+        "null or four numbers x1, y1, x2, y2 were expected",
+        "correct it",
+    )
+
+
+def _shown(value: Any) -> str:
+    """The start of a value: a long one is not spelled out to be cut."""
+    return told(reprlib.repr(value)[:SHOWN])
 
 
 def _are_boxes(boxes: Sequence[Any]) -> bool:
@@ -112,7 +136,8 @@ def _is_box(box: Any) -> bool:
         return box.shape == (4,) and box.dtype.kind in "iuf"
     if not isinstance(box, list | tuple) or len(box) != 4:
         return False
-    return NUMBERS.issuperset(map(type, box)) or all(isinstance(one, np.number) or type(one) in NUMBERS for one in box)
+    numbers = all(isinstance(one, np.floating | np.integer) or type(one) in NUMBERS for one in box)
+    return numbers and all(type(one) is not int or one.bit_length() <= 64 for one in box)
 
 
 def _is_pixels(boxes: Any) -> bool:
@@ -239,7 +264,7 @@ def _is_lasot(record: Mapping[str, Any]) -> bool:
 def _text(name: str, key: str, given: Any) -> str:
     plain = given.item() if isinstance(given, np.generic) else given
     if plain is not None and not isinstance(plain, str):
-        raise refusal(name, f"has {told(given)[:40]} as {key}", "text was expected", "correct it")
+        raise refusal(name, f"has {_shown(given)} as {key}", "text was expected", "correct it")
     return plain or ""
 
 
@@ -248,5 +273,5 @@ def _count(name: str, given: Any) -> int | None:
     if plain is None:
         return None
     if type(plain) is not int or not 0 <= plain < 1 << 31:
-        raise refusal(name, f"has {told(given)[:40]} as num_bb", "a whole number was expected", "correct it")
+        raise refusal(name, f"has {_shown(given)} as num_bb", "a whole number was expected", "correct it")
     return plain

@@ -12,7 +12,7 @@ import numpy as np
 
 from karat.errors import InputError, told
 
-from .guard import check_frame, check_sides, refusal
+from .guard import check_frame, check_sides, guarded, refusal
 from .stream import Array
 
 Order = Literal["x1y1x2y2", "x1x2y1y2"]
@@ -44,15 +44,16 @@ class Masks:
     def stored(self) -> Iterator[Array]:
         """The masks as they are stored."""
         width, height = self.size
-        for frame, stored in enumerate(islice(self.source(), 0, self.first, self.stride)):
-            if stored.shape != (height, width):
-                raise refusal(
-                    self.name,
-                    f"has a mask {frame} of shape {stored.shape}",
-                    f"({height}, {width}) as the first was expected",
-                    "give all frames of a video one size",
-                )
-            yield stored
+        with guarded(self.name, "masks"):
+            for frame, stored in enumerate(islice(self.source(), 0, self.first, self.stride)):
+                if stored.shape != (height, width):
+                    raise refusal(
+                        self.name,
+                        f"has a mask {frame} of shape {stored.shape}",
+                        f"({height}, {width}) as the first was expected",
+                        "give all frames of a video one size",
+                    )
+                yield stored
 
     def select(self, first: int | None, stride: int) -> Masks:
         """The frames before `first`, and every `stride` of those."""
@@ -70,7 +71,7 @@ def _covered(name: str, stored: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    """One object in T frames.
+    """One object in T frames. `name` is what messages call it, `id` its own in its file.
 
     boxes: (T, 4) as they were given, NaN where there is none; of masks all are NaN.  size: (width, height) of the
     frames, in whose pixels boxes are; None where these are relative.  masks: in the place of boxes.
@@ -82,6 +83,7 @@ class Tube:
 
     name: str
     boxes: Array
+    id: str = ""
     size: tuple[int, int] | None = None
     masks: Masks | None = None
     found: int | None = None
@@ -109,14 +111,16 @@ class Tube:
         return replace(self, boxes=self.boxes[:first:stride], masks=masks, found=None)
 
     def digest(self) -> str:
-        """sha256 of the content, in hex: of masks their pixels, however they are stored."""
+        """sha256 of the content, in hex: of masks their pixels, however they are stored, and values besides 0 and 1."""
         about = (self.length, self.size, self.found, self.missing, self.order, self.detector, self.damage)
         state = hashlib.sha256(repr(about).encode())
         if self.masks is None:
             state.update(np.ascontiguousarray(self.boxes + 0.0).data)  # no negative zeros
         else:
-            for mask in self.masks:
-                state.update(np.packbits(mask).data)
+            for plane in self.masks.stored():
+                state.update(np.packbits(plane != 0).data)
+                if plane.dtype.kind != "b" and ((plane != 0) & (plane != 1)).any():
+                    state.update(plane.dtype.str.encode() + np.ascontiguousarray(plane).tobytes())
         return state.hexdigest()
 
     def open(self) -> Tube:
@@ -129,7 +133,7 @@ class Tube:
 def make_tube(name: str, boxes: Any = None, size: Any = None, masks: Masks | None = None, **about: Any) -> Tube:
     """A checked tube of boxes, rows of four finite numbers or of NaN, or of masks."""
     if masks is not None:
-        return Tube(name, np.full((masks.length, 4), np.nan), masks.size, masks, **about)
+        return Tube(name, np.full((masks.length, 4), np.nan), size=masks.size, masks=masks, **about)
     given = np.asarray(boxes, np.float64)
     given = np.zeros((0, 4)) if not given.size else given
     if given.ndim != 2 or given.shape[1] != 4 or len(given) > MOST_FRAMES:
@@ -150,7 +154,7 @@ def make_tube(name: str, boxes: Any = None, size: Any = None, masks: Masks | Non
             "without a width and a height they are relative to the frame, from 0 to 1",
             "give the width and height of the frames that they are pixels of",
         )
-    return Tube(name, given, None if size is None else frame_size(name, size), **about)
+    return Tube(name, given, size=None if size is None else frame_size(name, size), **about)
 
 
 def inverted(boxes: Array) -> Array:
@@ -160,9 +164,15 @@ def inverted(boxes: Array) -> Array:
 
 def frame_size(name: str, size: Any) -> tuple[int, int]:
     """A checked (width, height)."""
-    sides = np.asarray(size)
-    if sides.shape != (2,) or sides.dtype.kind not in "iuf" or not (sides == np.trunc(sides)).all():
-        raise refusal(name, f"has the size {told(size)[:40]}", "a width and a height were expected", "give both")
+    wrong = refusal(name, f"has the size {told(str(size)[:40])}", "a width and a height were expected", "give both")
+    try:
+        sides = np.asarray(size)
+    except ValueError:
+        raise wrong from None
+    if sides.shape != (2,) or sides.dtype.kind not in "iuf" or not np.isfinite(sides).all():
+        raise wrong
+    if not (sides == np.trunc(sides)).all():
+        raise wrong
     check_sides(name, *map(int, sides))
     return int(sides[0]), int(sides[1])
 

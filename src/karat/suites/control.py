@@ -72,7 +72,7 @@ SUITE = Suite(
     cluster="record",
     subsets={"paper": _in_paper},
     options={"box_order": Option(tuple(f"{name}.box_order" for name in _ORDERED), read=str)},
-    exports={"printed": Export("What the published script prints.", write_lines)},
+    exports={"printed": Export("What the published script prints.", write_lines, "reference")},
     headline=(
         *("coverage", "miou", "centroid_distance", "ap50", "ap50_detected", "miou_all", "miou_frame", "miou_frame_all"),
         *("detection_rate", "success_auc", "precision_20px"),
