@@ -198,7 +198,7 @@ def test_the_order_of_boxes(tmp_path: Path) -> None:
     assert scores(*sides(raw, pred), "--box-order", "x1x2y1y2") == wanted
     doubted = called("run", "control", *sides(raw, pred))
     assert doubted.returncode == 3
-    assert "pass --box-order x1x2y1y2, in which none is" in doubted.stderr.decode()
+    assert "pass --box-order x1x2y1y2, in which none does" in doubted.stderr.decode()
     assert "pass --box-order" in called("check", "control", *sides(raw, pred)).stdout.decode()
     fixed = scores(*sides(raw, pred), "--box-order", "x1x2y1y2", "--protocol", "reference")
     golden = json.loads((truth.parent / "golden.json").read_text())["line1_exact"]

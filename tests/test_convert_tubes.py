@@ -104,7 +104,13 @@ def test_masks_become_what_is_small(tmp_path: Path) -> None:
     shaped[0, 3, 4] = -1
     source = saved(tmp_path / "p.pkl", [{"id": 1, "mask": list(boxed)}, {"id": 2, "mask": list(shaped)}])
     first, second = json.loads(again(source).read_text())
-    assert first == {"id": "1", "width": 12, "height": 8, "bboxes": [[3, 2, 9, 5], None, [0, 0, 12, 8]]}
+    assert first == {
+        "id": "1",
+        "width": 12,
+        "height": 8,
+        "bboxes": [[3, 2, 9, 5], None, [0, 0, 12, 8]],
+        "painted": True,
+    }
     assert second["masks"][1] is None
     lengths = second["masks"][0]
     decoded = coco.decode({**lengths, "counts": lengths["counts"].encode()})
@@ -127,9 +133,13 @@ def test_the_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b"")
     assert "2 videos in p.json." in done.stderr.decode()
     assert [one["id"] for one in json.loads((tmp_path / "p.json").read_text())] == ["a", "b"]
-    before = (tmp_path / "p.json").read_bytes()
-    saved(tmp_path / "bad.json", [{"id": 1, "bboxes": 3}])
-    refused(called("convert", tmp_path / "bad.json", tmp_path / "p.json"), "has int as boxes")
-    assert (tmp_path / "p.json").read_bytes() == before
+    saved(tmp_path / "bad.json", [{"id": 1, "bboxes": 3}, {"id": 2, "width": 4, "height": 4, "bboxes": [None]}])
+    done = called("convert", tmp_path / "bad.json", tmp_path / "p.json")
+    assert done.returncode == 3
+    assert "1 of 2 videos failed." in done.stderr.decode()
+    first, second = json.loads((tmp_path / "p.json").read_text())
+    assert "has int as boxes" in first["failure"]
+    assert second["bboxes"] == [None]
+    refused(called("convert", tmp_path, tmp_path / "p.json"), "is a folder")
     refused(called("convert", tmp_path / "p.npz", tmp_path / "p.npz"), "does not end in .json")
     assert {path.name for path in tmp_path.iterdir()} == {"p.npz", "p.json", "bad.json"}

@@ -31,7 +31,7 @@ RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "boxes are text": ({"bboxes": "[[0,0,1,1]]"}, "has str as boxes"),
     "boxes are a mapping": ({"bboxes": {"0": [0, 0, 1, 1]}}, "has dict as boxes"),
     "boxes are true": ({"bboxes": True}, "has bool as boxes"),
-    "no boxes": ({"bboxes": None}, "has only id, width, height"),
+    "no boxes": ({"bboxes": None}, "has id, width, height, but bboxes or masks were expected"),
     "a flat list": ({"bboxes": [10, 5, 30, 15]}, "has the box 10 in frame 0"),
     "an empty list": ({"bboxes": []}, "has no frame"),
     "a box of three": (boxes([1, 2, 3]), "has the box [1, 2, 3] in frame 2"),

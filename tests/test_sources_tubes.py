@@ -336,7 +336,7 @@ def test_the_order_of_lasot_is_told() -> None:
     assert (values["n_records"], values["n_undefined_gt"]) == (456, 1)
     assert values["n_frames_scored"] - values["n_frames_truth"] == 126
     assert values["n_boxes_clipped_truth"] == values["n_boxes_clipped"] == 17
-    assert any("lists its boxes as x1, x2, y1, y2" in note for note in run.notes)
+    assert any("Boxes asked for in 456 videos were read as x1, x2, y1, y2" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("kept", ["names", "no names"])
@@ -347,7 +347,7 @@ def test_a_part_of_lasot_is_known_by_its_names_or_refused(tmp_path: Path, kept: 
     tubes = [*read_tubes(saved_json(tmp_path / "t", records)).values()]
     assert {one.order for one in tubes} == {"x1x2y1y2" if kept == "names" else None}
     if kept == "no names":
-        assert "pass --box-order x1x2y1y2, in which none is" in tubes[0].doubt
+        assert "pass --box-order x1x2y1y2, in which none does" in tubes[0].doubt
 
 
 def test_lasot_put_in_order_is_read_as_it_is(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ TRUTH = [{"id": 1, "bboxes": ASKED}, {"id": 2, "bboxes": ASKED}]
 
 
 def good(own: int = 2, **changed: Any) -> dict[str, Any]:
-    """A record that can be read, some of it changed; None leaves it out."""
-    record = {"id": own, "width": WIDTH, "height": HEIGHT, "bboxes": FOUND, **changed}
+    """A record that can be read, some of it changed; None leaves it out, and masks are in the place of boxes."""
+    boxes = {} if {"mask", "masks"} & set(changed) else {"bboxes": FOUND}
+    record = {"id": own, "width": WIDTH, "height": HEIGHT, **boxes, **changed}
     return {name: value for name, value in record.items() if value is not None}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -54,7 +54,20 @@ def findings(prepared: Prepared, workers: int) -> list[Finding]:
     seconds = estimate(prepared, prepared.samples, workers)
     if seconds:
         found.append(Finding("note", "", f"The run will take {seconds}."))
-    return sorted(found, key=lambda one: (("error", "warning", "note").index(one.level), one.sample))
+    return sorted(_together(found), key=lambda one: (("error", "warning", "note").index(one.level), one.sample))
+
+
+def _together(found: Iterable[Finding]) -> Iterator[Finding]:
+    """What is noted of many samples alike is told once."""
+    alike: dict[str, list[Finding]] = {}
+    for one in found:
+        if one.level == "note" and one.sample:
+            alike.setdefault(one.message, []).append(one)
+        else:
+            yield one
+    for message, notes in alike.items():
+        of_many = f"{len(notes)} samples, the first is {notes[0].sample}: {message}"
+        yield from notes if len(notes) <= LOOKED_AT else [Finding("note", "", of_many)]
 
 
 def _counted(sample: Sample, prepared: Prepared, advance: Callable[[int], None]) -> list[Finding]:

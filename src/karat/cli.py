@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from karat.compare import Comparison
+    from karat.measure import Failure
     from karat.prepare import Prepared
     from karat.run import Run
 
@@ -32,6 +34,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+weights_app = typer.Typer(
+    help="Where the weights of networks come from, and which are here.", invoke_without_command=True
+)
+app.add_typer(weights_app, name="weights")
 
 
 class Format(StrEnum):
@@ -90,13 +97,9 @@ def run(
         _print_comparison(compared({"method": result, **others}, next(iter(others))), format)
     else:
         _print(_by(result, by) if by else result.plain(), format, every)
-    failed = {failure.sample for failure in result.failures}
-    if failed:
+    if result.failures:
         where = f"; see {out / 'failures.jsonl'}" if out else ""
-        _say(f"{len(failed)} of {len(result.samples)} samples failed{where}.")
-        for failure in result.failures[:5]:
-            _say(f"{failure.sample}: {failure.reason}")
-        raise typer.Exit(FAILED_SAMPLES)
+        _say_failures(result.failures, len(result.samples), f"samples failed{where}")
 
 
 @app.command()
@@ -203,11 +206,8 @@ def detect(
     )
     _say(f"the boxes of {counted(result.videos, 'video')} are in {out}.")
     if result.failures:
-        failed = len(result.failures)
-        _say(f"{failed} of {failed + result.videos} videos failed; the same command tries only them again.")
-        for failure in result.failures[:5]:
-            _say(f"{failure.sample}: {failure.reason}")
-        raise typer.Exit(FAILED_SAMPLES)
+        total = len(result.failures) + result.videos
+        _say_failures(result.failures, total, "videos failed; the same command tries only them again")
 
 
 @app.command()
@@ -218,7 +218,31 @@ def convert(
     """Write boxes or masks of any format as plain JSON: masks that are boxes as these, others as run lengths."""
     from karat.conversion import convert as converted
 
-    _say(f"{counted(converted(source, target), 'video')} in {target}.")
+    done = converted(source, target)
+    _say(f"{counted(done.videos, 'video')} in {target}.")
+    if done.soft:
+        _say(f"{counted(done.soft, 'video')} had masks of other values than 0 and 1: kept is where they are above 0.")
+    if done.failures:
+        _say_failures(done.failures, len(done.failures) + done.videos, "videos failed")
+
+
+@weights_app.callback()
+def weights(context: typer.Context) -> None:
+    """Where the weights of networks come from, and which are here."""
+    if context.invoked_subcommand is None:
+        from karat.networks.weights import home
+        from karat.report.weights import listed
+
+        listed(home(), _console())
+
+
+@weights_app.command()
+def fetch(name: Annotated[str, typer.Argument(help="A network: see karat weights.")]) -> None:
+    """Download the weights of a network, and verify them."""
+    from karat.networks.fetch import fetch as fetched
+    from karat.progress import progress
+
+    _say(f"the weights of {name} are in {fetched(name, progress)}.")
 
 
 @app.command("list")
@@ -323,6 +347,14 @@ def _mute() -> None:
 
 def _say(message: str) -> None:
     print(f"karat: {told(message)}", file=sys.stderr)
+
+
+def _say_failures(failures: Sequence[Failure], total: int, what: str) -> NoReturn:
+    """How many there are, and why the first of them."""
+    _say(f"{len({failure.sample for failure in failures})} of {total} {what}.")
+    for failure in failures[:5]:
+        _say(f"{failure.sample}: {failure.reason}")
+    raise typer.Exit(FAILED_SAMPLES)
 
 
 def _quit(message: str, code: int) -> NoReturn:

@@ -90,6 +90,7 @@ def detect(
     path, tell = Path(out), tell or _unheard
     _check(path, threshold, prompt, batch)
     sources, subjects = collect(videos, "frames", id_pattern), collect(truth, "tubes")
+    _spare(path, truth, *sources.values())
     paired = pair(sources, subjects)
     unseen, unasked = len(subjects) - len(paired), len(sources) - len(paired)
     if unseen:
@@ -154,12 +155,21 @@ def ahead(items: Generator[Item], depth: int = AHEAD) -> Generator[Item]:
 def _check(path: Path, threshold: float, prompt: str, batch: int) -> None:
     if path.is_dir():
         raise UsageError(f"{told(path)} is a folder: name a file, such as {told(path / 'boxes.json')}.")
+    if path.suffix.lower() != ".json":
+        raise UsageError(f"{told(path)} does not end in .json: boxes are written as that.")
     if not 0 <= threshold < 1:
         raise UsageError(f"--threshold is at least 0 and below 1, not {threshold:g}.")
     if SUBJECT not in prompt:
         raise UsageError(f"--prompt {told(prompt)} asks for the same in every video: write {SUBJECT} where it belongs.")
     if batch < 1:
         raise UsageError(f"--batch starts at 1, not {batch}.")
+
+
+def _spare(path: Path, *inputs: Any) -> None:
+    """What is read is not written over."""
+    for one in inputs:
+        if isinstance(one, str | Path) and path.exists() and Path(one).exists() and path.samefile(one):
+            raise UsageError(f"{told(path)} is read here: name another file for the boxes.")
 
 
 def _tasks(paired: Mapping[str, Any], subjects: Mapping[str, Any], prompt: str) -> tuple[list[Task], list[Failure]]:

@@ -17,6 +17,8 @@ VIDEOS = {  # flags of videos, in which the boxes of a field are detected first
     "truth_videos": "control: true videos, in which it finds those of --ceiling.",
 }
 
+DETECTOR = ("model", "device")  # what is said of the network that finds them
+
 SHORT = {"pred_std": "--std", "pred_samples": "--samples"}  # other flags of fields
 
 EXPORTS = {  # other layouts of the results that single suites write
@@ -26,7 +28,7 @@ EXPORTS = {  # other layouts of the results that single suites write
 }
 
 FIELDS = {
-    "pred": "Predictions: a folder of videos, of frame folders or of arrays, or one of these.",
+    "pred": "Predictions: a folder of videos, frame folders, arrays, poses or boxes, or one file of these.",
     "truth": "The truth, paired with the predictions by relative path without suffix.",
     "pred_depth": "Depth of the predictions: npz, npy, 16-bit PNG or float TIFF.",
     "truth_depth": "True depth, likewise.",

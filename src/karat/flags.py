@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from karat.errors import UsageError
-from karat.fields import EXPORTS, FIELDS, OPTIONS, SHORT, VIDEOS
+from karat.fields import DETECTOR, EXPORTS, FIELDS, OPTIONS, SHORT, VIDEOS
 
 
 def with_inputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -31,9 +31,6 @@ def with_inputs(command: Callable[..., None]) -> Callable[..., None]:
     wrapped.__signature__ = inspect.Signature([*keyword[:1], *options, *keyword[1:]])  # type: ignore[attr-defined]
     wrapped.__annotations__ = {p.name: p.annotation for p in [*keyword, *options]}
     return wrapped
-
-
-_DETECTOR = ("model", "device")
 
 
 def _option(kind: Any, *names: str, text: str, **more: Any) -> Any:
@@ -101,7 +98,7 @@ def given_to_prepare(given: dict[str, Any]) -> dict[str, Any]:
         inputs=given["knows"].split(",") if given["knows"] else None,
         id_pattern=given["id"],
         cache=given["cache"] is not False,
-        **{name: given[name] for name in (*FIELDS, *OPTIONS, *VIDEOS, *_DETECTOR) if given[name] is not None},
+        **{name: given[name] for name in (*FIELDS, *OPTIONS, *VIDEOS, *DETECTOR) if given[name] is not None},
     )
 
 

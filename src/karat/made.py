@@ -10,10 +10,10 @@ from typing import Any
 from karat.cache import cache_folder
 from karat.detection import detect
 from karat.errors import UsageError
+from karat.fields import DETECTOR
 from karat.folder import MADE
+from karat.sources.pairing import collect
 from karat.suite import Suite
-
-DETECTOR = ("model", "device")
 
 
 def from_videos(
@@ -22,7 +22,7 @@ def from_videos(
     """The inputs with boxes in the place of videos: kept in the run's folder, or in the cache where a run has none, so
     that a stopped run goes on, and nothing is detected twice."""
     fields = {suite.detects[name]: inputs[name] for name in suite.detects if inputs.get(name) is not None}
-    how = {name: inputs[name] for name in DETECTOR if inputs.get(name) is not None}
+    how: dict[str, Any] = {name: inputs[name] for name in DETECTOR if inputs.get(name) is not None}
     rest = {name: one for name, one in inputs.items() if name not in (*suite.detects, *DETECTOR)}
     if not fields:
         if how:
@@ -34,10 +34,19 @@ def from_videos(
         if rest.get(suite.truth) is None:
             raise UsageError(f"What to look for is in the {suite.truth}: pass --{suite.truth}.")
         place = (_place(videos, rest[suite.truth], how) if out is None else out / MADE) / f"{field}.json"
-        pattern = rest.get("id_pattern")
-        detect(videos, rest[suite.truth], place, id_pattern=pattern, keep=True, tell=tell, **how)
+        read: dict[str, Any] = {name: rest.get(name) for name in ("id_pattern", "value_range")}
+        detect(videos, _asked(suite, rest), place, keep=True, tell=tell, **read, **how)
         rest[field] = place
     return {**rest, "id_pattern": None}
+
+
+def _asked(suite: Suite, inputs: Mapping[str, Any]) -> Any:
+    """The truth whose objects are looked for: of a subset these alone."""
+    truth, subset = inputs[suite.truth], inputs.get("subset")
+    if subset is None or subset not in suite.subsets:
+        return truth
+    found = collect(truth, suite.fields[suite.truth])
+    return {key: source for key, source in found.items() if suite.subsets[subset](source)}
 
 
 def _place(*given: Any) -> Path:

@@ -74,6 +74,8 @@ def prepare(
     blurred truth between runs.
     """
     chosen = load(suite) if isinstance(suite, str) else suite
+    if watched := [name for name in chosen.detects if fields.get(name) is not None]:
+        raise UsageError(f"Nothing is detected in {_flags(watched)} here: give the boxes that karat detect finds.")
     options = {name: fields.pop(name) for name in chosen.options if name in fields}
     metrics = _selected(chosen, options) if metrics is None else list(metrics)
     reading = {

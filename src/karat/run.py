@@ -215,11 +215,12 @@ class Run:
         """What metrics say nothing about, and why."""
         for statistic in self.identity.statistics.values():
             scorers = [metric for metric in self.identity.metrics if metric.statistic == statistic]
-            reasons = self._inapplicable(scorers[0])
-            if reasons:
-                names = ", ".join(snake(type(metric).__name__) for metric in scorers)
-                said = f"{names}: {counted(len(reasons), 'sample')} left out"
-                yield f"{said}, the first is {next(iter(reasons))}: {next(iter(reasons.values()))}"
+            names = ", ".join(snake(type(metric).__name__) for metric in scorers)
+            by_reason: dict[str, list[str]] = {}
+            for sample, reason in self._inapplicable(scorers[0]).items():
+                by_reason.setdefault(reason, []).append(sample)
+            for reason, samples in by_reason.items():
+                yield f"{names}: {counted(len(samples), 'sample')} left out, the first is {samples[0]}: {reason}"
 
     def plain(self) -> dict[str, Any]:
         """The scores as strict JSON: the same bytes for the same inputs."""
@@ -273,7 +274,8 @@ class Run:
             yield f"{counted(cut, 'sample')} cut to the shorter side."
         for name, count in Counter(name for one in facts for name in one.get("resized", ())).items():
             yield f"{name} of {counted(count, 'sample')} resized to the truth."
-        for name, count in Counter(name for one in facts for name in one.get("absent", ())).items():
+        scored = [one for one in facts if len(one.get("inapplicable", ())) < len(self.identity.statistics)]
+        for name, count in Counter(name for one in scored for name in one.get("absent", ())).items():
             yield f"{name} of {counted(count, 'sample')} missing: scored as empty."
         for name, count in Counter(name for one in facts for name in one.get("whole", ())).items():
             yield f"{name} of {counted(count, 'sample')}: whole numbers as they are; pass --scale if they have one."

@@ -56,6 +56,8 @@ class Reading:
         ]
         if self.on_size == "resize":
             parts.append(f"depth_resize:{self.depth_resize}")
+        if self.on_stray != "note":
+            parts.append(f"strays:{self.on_stray}")
         given = {"range": self.value_range, "scale": self.scale, "from": self.stored, "units": self.units}
         return "|".join([*parts, *(f"{name}:{value}" for name, value in given.items() if value is not None)])
 

@@ -104,9 +104,9 @@ def frame_of(video: Video, number: int) -> Frame:
     """One frame that both sides have."""
     raw = scaled(video.asked[number], video.size)
     asked = None if raw is None else inside(raw, video.size)
+    cut_asked = asked is not None and asked != raw
     if asked is not None and not area(asked):
         asked = None
-    cut_asked = asked is not None and asked != raw
     if video.masks is not None:
         return frame_of_mask(video.masks[number], asked, cut_asked)
     given = None if video.found is None or video.found[number] is None else video.found[number]

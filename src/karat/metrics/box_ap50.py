@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from karat.metric import Array, Metric, Pool, Score, Sums, Weighted, ratio
+from karat.metric import Array, Metric, Score, Sums, Weighted, ratio
 from karat.metrics.following import Following
 
 
@@ -26,7 +26,7 @@ class BoxAP50(Metric):
     of: Following = Following()
     frames: Literal["truth", "detected"] = "truth"
     weight: Literal["video", "detections"] = "video"
-    pool: Pool = "sample"
+    pool: Literal["sample"] = "sample"
 
     scores: ClassVar = {
         "ap50": Score("higher", (0, 1), 1, "frames with an IoU of at least 0.5"),

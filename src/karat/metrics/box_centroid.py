@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from karat.metric import Array, Metric, Pool, Score, Sums, ratio
+from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.following import Following
 
 
@@ -22,7 +22,7 @@ class BoxCentroid(Metric):
     """
 
     of: Following = Following()
-    pool: Pool = "sample"
+    pool: Literal["sample"] = "sample"
 
     scores: ClassVar = {
         "centroid_distance": Score("lower", (0, 1), 0, "in diagonals of the frame"),

@@ -68,8 +68,10 @@ class BoxCounts(Metric):
 
     def remarks(self, rows: Rows) -> Iterable[str]:
         """What was left out or cut."""
-        asked = ("missing", "untold", "clipped_truth", "clipped_pred")
+        asked = ("missing", "untold", "clipped_truth", "clipped_pred", "reordered")
         sums = {name: int(rows.columns[name].sum()) for name in asked}
+        if sums["reordered"]:
+            yield f"Boxes asked for in {counted(sums['reordered'], 'video')} were read as x1, x2, y1, y2 (--box-order)."
         if sums["missing"]:
             yield f"{counted(sums['missing'], 'video')} without a prediction: not covered, nothing detected."
         if sums["untold"]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from karat.metric import Array, Metric, Pool, Score, Sums, ratio
+from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.following import Following
 
 TENTHS = range(10)
@@ -24,7 +24,7 @@ class BoxCoverage(Metric):
     """
 
     of: Following = Following()
-    pool: Pool = "sample"
+    pool: Literal["sample"] = "sample"
 
     scores: ClassVar = {
         "coverage": Score("higher", (0, 1), 1, "videos with a detection in more than half of the frames"),

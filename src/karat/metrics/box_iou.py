@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from karat.metric import Array, Metric, Pool, Score, Sums, Weighted, ratio
+from karat.errors import UsageError
+from karat.metric import Array, Metric, Score, Sums, Weighted, ratio
 from karat.metrics.following import Following
 
 
@@ -22,7 +23,7 @@ class BoxIoU(Metric):
     of: Following = Following()
     filter: Literal["half", "majority"] = "half"
     eps: float = 0.0
-    pool: Pool = "sample"
+    pool: Literal["sample"] = "sample"
 
     scores: ClassVar = {
         "miou": Score("higher", (0, 1), 1, "of the tubes, in videos with at least half of the frames detected"),
@@ -30,6 +31,11 @@ class BoxIoU(Metric):
         "miou_frame": Score("higher", (0, 1), 1, "mean IoU of the frames, in the videos of miou"),
         "miou_frame_all": Score("higher", (0, 1), 1, "mean IoU of the frames, in all videos"),
     }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eps < 0:
+            raise UsageError(f"BoxIoU.eps is at least 0, not {self.eps!r}.")
 
     def score(self, s: Sums) -> dict[str, Array | Weighted]:
         enough = 2 * s.counted >= s.expected if self.filter == "half" else 2 * s.counted > s.expected

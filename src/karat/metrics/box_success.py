@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from karat.metric import Array, Metric, Pool, Score, Sums, ratio
+from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.following import OVERLAPS, PIXELS, Following
 
 
@@ -22,7 +22,7 @@ class BoxSuccess(Metric):
     """
 
     of: Following = Following()
-    pool: Pool = "sample"
+    pool: Literal["sample"] = "sample"
 
     scores: ClassVar = {
         "success_auc": Score("higher", (0, 20 / 21), 20 / 21, "area under the success curve"),

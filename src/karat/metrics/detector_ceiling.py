@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from karat.metric import Array, Metric, Pool, Score, Sums, Weighted
+from karat.metric import Array, Metric, Score, Sums, Weighted
 from karat.metrics.box_ap50 import BoxAP50
 from karat.metrics.box_centroid import BoxCentroid
 from karat.metrics.box_coverage import OF_ONE, BoxCoverage
@@ -31,7 +31,7 @@ class DetectorCeiling(Metric):
     """
 
     of: CeilingFollowing = CeilingFollowing()
-    pool: Pool = "sample"
+    pool: Literal["sample"] = "sample"
 
     scores: ClassVar = {
         "ceiling_coverage": Score("higher", (0, 1), 1, "coverage of the true videos"),

@@ -20,7 +20,7 @@ OVERLAPS = tuple(step / 20 for step in range(21))
 PIXELS = (5, 10, 20, 50)
 _OVERLAPS, _PIXELS = np.array(OVERLAPS), np.array(PIXELS)
 IN_ORDER, PLAIN = "pass --box-order x1x2y1y2 if that is the order of the file", "give x1, y1, x2, y2"
-ROUNDING = 1e-12  # of the frame's area
+ROUNDING = 1e-9  # pixels
 PUBLISHED_FRAMES = 16  # of a video, as the published script takes it
 PUBLISHED_DIAGONAL = float(np.sqrt(320**2 + 576**2))  # in pixels, likewise
 PUBLISHED_EPS = 1e-5
@@ -48,10 +48,11 @@ class Scene:
 class Following(Statistic):
     """How a predicted object lies on the box that was asked for: a row for each frame that both sides have.
 
-    truth: boxes. pred: boxes, whose areas are exact, or masks, with which the boxes asked for are laid on the pixels
-    (borders rounded, halves up) and whose centroid is that of their pixels. Boxes are cut at the frame, and one without
-    an area is none. The first frames are compared where one side has more (align="error": an error). Without a
-    prediction nothing was detected. box_order="auto": x1, y1, x2, y2 unless the file is LaSOT's (x1, x2, y1, y2).
+    truth: boxes. pred: boxes, whose areas are exact, or masks (and boxes that are known to have been painted), with
+    which the boxes asked for are laid on the pixels: borders rounded, halves up. The centroid of a mask is that of its
+    pixels. Boxes are cut at the frame, and one without an area is none. The first frames are compared where one side
+    has more (align="error": an error). Without a prediction nothing was detected. box_order="auto": x1, y1, x2, y2
+    unless the file is LaSOT's (x1, x2, y1, y2).
     """
 
     align: Literal["prefix", "error"] = "prefix"
@@ -86,12 +87,15 @@ class Following(Statistic):
         """The rows of a video."""
         frames = self._frames(pred, truth)
         size = _size(pred, truth)
-        given = _asked(truth, self._order(truth), size)[:frames]
+        order = self._order(truth)
+        given = _settled(_asked(truth, order, size)[:frames])
         _check(truth, given, IN_ORDER)
         asked = within(given, *size)
+        left = (asked != given).any(axis=1) & ~np.isnan(given[:, 0])
         valid = area(asked) > 0
         asked[~valid] = np.nan
-        scene = _of_masks(pred, asked) if pred.masks is not None else _of_boxes(pred, asked, size)
+        laid = on_grid(asked) if pred.painted else asked
+        scene = _of_masks(pred, asked) if pred.masks is not None else _of_boxes(pred, laid, size)
         detected, asked_area = scene.found > 0, area(scene.asked)
         either = np.where(valid, asked_area + scene.found - scene.shared, 0)
         shared = np.where(valid, scene.shared, 0)
@@ -104,17 +108,18 @@ class Following(Statistic):
             "expected": np.ones(frames, bool),
             "both": both,
             "placed": both,
-            "hit": valid & (either > 0) & _half(shared, either, size),
+            "hit": valid & (either > 0) & (2 * shared >= either),
             **_overlap(shared, either, valid, 0.0),
             "asked_area": asked_area,
             "found_area": scene.found,
             **_distances(np.where(both[:, None], scene.apart, 0), both, diagonal),
-            **_still(asked, valid, size, diagonal if pred.size or truth.size else np.nan),
+            **_still(asked, valid, diagonal if pred.size or truth.size else np.nan),
             "extra": detected & ~valid,
-            "clipped_truth": (given != asked).any(axis=1) & valid,
+            "clipped_truth": left,
             "clipped_pred": scene.clipped,
             **_once(frames, records=1, missing=pred.missing, untold=not valid.any(), surplus=pred.length - frames),
             **_once(frames, unmet=0 if pred.missing else truth.length - frames, place=pred.place),
+            **_once(frames, reordered=order != "x1y1x2y2"),
         }
         return Elements(np.arange(frames), columns)
 
@@ -156,7 +161,8 @@ class PublishedFollowing(Following):
             raise Inapplicable("there is no prediction.")
         frames = self._frames(pred, truth)
         width, height = size = _size(pred, truth)
-        asked = painted(_asked(truth, self._order(truth), size)[:frames], width, height)
+        order = self._order(truth)
+        asked = painted(_asked(truth, order, size)[:frames], width, height)
         asked_area = area(asked)
         if asked_area.sum() < PUBLISHED_LEAST:
             raise Inapplicable(f"the boxes asked for have less than {PUBLISHED_LEAST} pixels.")
@@ -175,12 +181,12 @@ class PublishedFollowing(Following):
             "asked_area": asked_area.astype(np.float64),
             "found_area": scene.amount.astype(np.float64),
             **_distances(scene.apart, valid & detected, PUBLISHED_DIAGONAL),
-            **_still(asked, valid, size, PUBLISHED_DIAGONAL),
+            **_still(asked, valid, PUBLISHED_DIAGONAL),
             "extra": detected & ~valid,
             "clipped_truth": np.zeros(frames, bool),
             "clipped_pred": scene.clipped,
             **_once(frames, records=1, missing=False, untold=False, surplus=pred.length - frames),
-            **_once(frames, unmet=truth.length - frames, place=pred.place),
+            **_once(frames, unmet=truth.length - frames, place=pred.place, reordered=order != "x1y1x2y2"),
         }
         return Elements(np.arange(frames), columns)
 
@@ -213,10 +219,10 @@ def _check(tube: Tube, boxes: Array, otherwise: str) -> None:
         )
 
 
-def _half(shared: Array, either: Array, size: tuple[int, int]) -> Array:
-    """Whether at least half of either is shared, but for what the rounding of coordinates amounts to."""
-    least: Array = 2 * shared - either >= -ROUNDING * size[0] * size[1]
-    return least
+def _settled(boxes: Array) -> Array:
+    """Edges that only rounding keeps from a whole pixel are on it."""
+    whole = np.rint(boxes)
+    return np.where(np.abs(boxes - whole) < ROUNDING, whole, boxes)
 
 
 def _of_boxes(pred: Tube, asked: Array, size: tuple[int, int]) -> Scene:
@@ -291,7 +297,7 @@ def _distances(apart: Array, both: Array, diagonal: float) -> Mapping[str, Array
     }
 
 
-def _still(asked: Array, valid: Array, size: tuple[int, int], diagonal: float) -> Mapping[str, Array]:
+def _still(asked: Array, valid: Array, diagonal: float) -> Mapping[str, Array]:
     """How the box that lies at the mean of those asked for, and never moves, does; NaN where no diagonal is known."""
     box = asked[valid].mean(axis=0, keepdims=True) if valid.any() else np.zeros((1, 4))
     shared = np.where(valid, intersection(box, asked), 0)
@@ -300,7 +306,7 @@ def _still(asked: Array, valid: Array, size: tuple[int, int], diagonal: float) -
     return {
         "still_inter": shared,
         "still_union": either,
-        "still_hit": valid & _half(shared, either, size),
+        "still_hit": valid & (2 * shared >= either),
         "still_l2": np.sqrt((apart**2).sum(axis=1)) / diagonal,
     }
 

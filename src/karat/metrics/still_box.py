@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from karat.metric import Array, Metric, Pool, Score, Sums, ratio
+from karat.metric import Array, Metric, Score, Sums, ratio
 from karat.metrics.following import Following
 
 _ABOUT = "of a box that never moves"
@@ -20,7 +20,7 @@ class StillBox(Metric):
     """
 
     of: Following = Following()
-    pool: Pool = "sample"
+    pool: Literal["sample"] = "sample"
 
     scores: ClassVar = {
         "still_miou": Score(None, (0, 1), about=f"IoU of the tube, {_ABOUT}"),

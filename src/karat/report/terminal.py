@@ -73,7 +73,9 @@ def scores(content: Mapping[str, Any], console: Console, every: bool = False) ->
     if len(shown) < len(named):
         hidden = [kind for kind in wide.kinds(content) if kind not in tabled]
         by = f", --by {', '.join(hidden)}" if hidden else ""
-        console.print(_plain(f"  {len(named) - len(shown)} more scores: --all{by}, or --format json"), style="dim")
+        console.print(
+            _plain(f"  {counted(len(named) - len(shown), 'more score')}: --all{by}, or --format json"), style="dim"
+        )
         console.print()
     _notes(content["notes"], console)
     if content["notes"]:

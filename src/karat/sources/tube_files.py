@@ -106,18 +106,14 @@ def _remarks(name: str, sources: Iterable[Any]) -> Iterator[str]:
     tubes = [one for one in sources if isinstance(one, Tube)]
     if any(one.pickled for one in tubes):
         yield f"{name} was read from a pickle, of which nothing was run: karat convert makes small, plain JSON of it."
-    if name == "truth" and any(one.order == "x1x2y1y2" for one in tubes):
-        yield (
-            f"{name} lists its boxes as x1, x2, y1, y2, as LaSOT's published file does: that is how they are read, but "
-            "for the protocol reference, which reads x1, y1, x2, y2 as the script does (--box-order says otherwise)."
-        )
     for detector in dict.fromkeys(one.detector for one in tubes if one.detector):
         yield f"Boxes of {name} were detected by {detector}."
 
 
 def _origin(sources: Iterable[Any]) -> str:
     """What made the boxes, where they say."""
-    return "+".join(sorted({one.detector for one in sources if isinstance(one, Tube) and one.detector}))
+    found = sorted({one.detector for one in sources if isinstance(one, Tube) and one.detector})
+    return told("+".join(found).replace("|", ";"))  # which parts signatures
 
 
 SUFFIXES = frozenset({".json", ".npz", ".safetensors"}) | PICKLES
@@ -129,6 +125,7 @@ TUBES = RecordKind(
     to_tube,
     no_tube,
     split=_split,
+    remedy="convert it, or unpack it first",
     repeated=_repeated,
     remarks=_remarks,
     origin=_origin,

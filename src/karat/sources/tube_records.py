@@ -84,16 +84,15 @@ def tube_of(name: str, record: Mapping[str, Any]) -> Tube:
     if "failure" in record:
         raise InputError(f"nothing could be detected: {told(str(record['failure'])[:500])}")
     about: dict[str, Any] = {key: _text(name, key, record.get(key)) for key in ("subject", "caption", "detector")}
-    about["found"] = _count(name, record.get("num_bb"))
+    about |= {"found": _count(name, record.get("num_bb")), "painted": record.get("painted") is True}
     size = None if (given := [record.get(key) for key in ("width", "height")]) == [None, None] else given
-    for key in MASKS:
-        if record.get(key) is not None:
-            return make_tube(name, masks=masks_of(name, record[key]), **about)
     boxes = record.get("bboxes", record.get("boxes"))
-    if boxes is None:
-        raise refusal(
-            name, f"has only {told(', '.join(map(str, record))[:80])}", "bboxes or masks were expected", "add them"
-        )
+    masks = next((record[key] for key in MASKS if record.get(key) is not None), None)
+    if (boxes is None) == (masks is None):
+        found = told(", ".join(map(str, record))[:SHOWN])
+        raise refusal(name, f"has {found}", "bboxes or masks were expected", "give one of them")
+    if masks is not None:
+        return make_tube(name, masks=masks_of(name, masks), **about)
     if _is_pixels(boxes):
         return make_tube(name, masks=masks_of(name, boxes), **about)
     return make_tube(name, box_rows(name, boxes), None if size is None else frame_size(name, size), **about)
@@ -252,8 +251,8 @@ def _doubt(plain: float, swapped: float, count: int) -> str:
             f"The records come from LaSOT, whose published boxes are x1, x2, y1, y2, and these {count} boxes do not "
             "tell: pass --box-order x1x2y1y2, or x1y1x2y2 if they have been put in order."
         )
-    hint = "x1x2y1y2, in which none is" if not swapped else "x1y1x2y2, and correct them"
-    return f"{plain:.0%} of {count} boxes end before they begin (x2 < x1 or y2 < y1): pass --box-order {hint}."
+    remedy = "correct them" if swapped else "pass --box-order x1x2y1y2, in which none does, or correct them"
+    return f"{plain:.0%} of {count} boxes end before they begin (x2 < x1 or y2 < y1): {remedy}."
 
 
 def _is_lasot(record: Mapping[str, Any]) -> bool:

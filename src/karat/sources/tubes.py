@@ -75,7 +75,8 @@ class Tube:
 
     boxes: (T, 4) as they were given, NaN where there is none; of masks all are NaN.  size: (width, height) of the
     frames, in whose pixels boxes are; None where these are relative.  masks: in the place of boxes.
-    found: in how many frames the object was found, where that is declared.  missing: nobody made a prediction.
+    found: in how many frames the object was found, where that is declared.  painted: the boxes are whole pixels, as
+    masks had them.  missing: nobody made a prediction.
     order: in which order a box is given; None where that is in `doubt`.  repeated: how often its id came before.
     place: in its file.  subject, caption: what was asked for.  detector: what found the boxes.  pickled: where from.
     damage: why the record cannot be used.
@@ -87,6 +88,7 @@ class Tube:
     size: tuple[int, int] | None = None
     masks: Masks | None = None
     found: int | None = None
+    painted: bool = False
     missing: bool = False
     order: Order | None = "x1y1x2y2"
     doubt: str = ""
@@ -112,7 +114,7 @@ class Tube:
 
     def digest(self) -> str:
         """sha256 of the content, in hex: of masks their pixels, however they are stored, and values besides 0 and 1."""
-        about = (self.length, self.size, self.found, self.missing, self.order, self.detector, self.damage)
+        about = (self.length, self.size, self.found, self.painted, self.missing, self.order, self.detector, self.damage)
         state = hashlib.sha256(repr(about).encode())
         if self.masks is None:
             state.update(np.ascontiguousarray(self.boxes + 0.0).data)  # no negative zeros
@@ -154,7 +156,16 @@ def make_tube(name: str, boxes: Any = None, size: Any = None, masks: Masks | Non
             "without a width and a height they are relative to the frame, from 0 to 1",
             "give the width and height of the frames that they are pixels of",
         )
-    return Tube(name, given, size=None if size is None else frame_size(name, size), **about)
+    sides = None if size is None else frame_size(name, size)
+    shown = given[~absent]
+    if sides is not None and len(shown) and (np.abs(shown - 0.5) <= 0.5).all() and (shown != np.trunc(shown)).any():
+        raise refusal(
+            name,
+            f"has boxes within 0 and 1, and frames of {sides[0]}x{sides[1]}",
+            "beside a size they are in pixels",
+            "leave the width and height out, or multiply",
+        )
+    return Tube(name, given, size=sides, **about)
 
 
 def inverted(boxes: Array) -> Array:

@@ -140,6 +140,7 @@ SUITE = Suite(
         ),
         _differ("a box that leaves the frame", "cut at the frame, counted", "as numpy slices"),
         _differ("an inverted box", "an error that names record and frame", "paints nothing"),
+        _differ("the detector's ceiling", "as the scores", "in the arithmetic of spec"),
         _differ("centroid of a mask", "the mean of its pixels", "the middle of its widest and its last row and column"),
         _differ(
             "frames", "the first that both sides have, counted; align=error refuses", "the first that both sides have"
