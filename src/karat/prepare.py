@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from karat.areas import Area
 from karat.cache import FrameCache
 from karat.errors import InputError, KaratError, UsageError, counted, short
 from karat.gather import Gathered, flag, gather
@@ -100,26 +101,9 @@ def prepare(
     files = {name for name, value in fields.items() if value is not None}
     made = chosen.made_of(files)
     given = files | set(made)
-    absent = [name for name in chosen.required if name not in given]
-    if absent:
-        raise UsageError(f"{chosen.name} needs {' and '.join(absent)}: pass {_flags(absent)}.")
-    for metric in wanted:
-        lacking = [name for name in metric.statistic.fields() if name not in given]
-        if lacking and (metrics is not None or (given & set(metric.statistic.fields())) - set(chosen.required)):
-            raise UsageError(f"{snake(type(metric).__name__)} needs {' and '.join(lacking)}: pass {_flags(lacking)}.")
-        _refuse_other_records(chosen, metric)
-    active = tuple(metric for metric in wanted if set(metric.statistic.fields()) <= given)
-    if not active:
-        raise UsageError(f"{chosen.name} has nothing to measure: pass {_flags(chosen.required)}.")
+    active = _active(chosen, wanted, given, named=metrics is not None)
     areas = tuple(area for area in chosen.areas_under(protocol, of_areas) if set(area.needs) <= given)
-    for area in areas:
-        if not area.ready:
-            raise UsageError(
-                f"Which {area.needs[0]} values are {area.names[0]} is not said: pass --{area.key} 'value>0', say."
-            )
-    for name in masks if isinstance(masks, Mapping) else ():
-        if any(name in (area.key, *area.names) for area in areas):
-            raise UsageError(f"{chosen.name} makes a region {name!r} itself: give the mask another name.")
+    _check_areas(chosen, areas, masks)
     used = {name for metric in active for name in metric.statistic.fields()} | {chosen.truth, *chosen.required}
     used |= {name for area in areas for name in area.needs}
     made = {name: one for name, one in made.items() if name in used}
@@ -154,27 +138,17 @@ def prepare(
     if groups is not None and not group_by:
         raise UsageError("Which of the --groups counts is not said: pass --group-by building, say.")
     ids = [sample.id for sample in gathered.samples]
-    by_sample = (
-        groups_of(ids, group_by, groups) if group_by else dict(zip(ids, ids, strict=True)) if chosen.cluster else {}
-    )
+    alone = dict(zip(ids, ids, strict=True)) if chosen.cluster else {}
+    by_sample = groups_of(ids, group_by, groups) if group_by else alone
     plan = Plan(chosen, tuple(identity.statistics.values()), how, FrameCache.default() if cache else None, areas, made)
-    idle: dict[tuple[str, ...], list[str]] = {}
-    for metric in wanted:
-        if missing := tuple(name for name in metric.statistic.fields() if name not in given):
-            idle.setdefault(missing, []).append(snake(type(metric).__name__))
-    skipped = [f"Not computed: {', '.join(names)}; pass {_flags(missing)}." for missing, names in idle.items()]
-    stands = [f"{name} is {by} of {of}." for name, (of, by) in how_made.items()]
-    strays = [
-        f"{len(extra)} {name} without a truth left out, the first is {short(extra[0])}."
-        for name, extra in gathered.strays.items()
+    notes = [
+        *_idle(wanted, given),
+        *(f"{name} is {by} of {of}." for name, (of, by) in how_made.items()),
+        *([f"Subset {subset}: {len(ids)} of {len(ids) + gathered.left} records."] if subset else []),
+        *(note for name, of in records.items() for note in RECORDS[chosen.fields[name]].remarks(name, of)),
+        *_beside(gathered),
+        *_seen(chosen, inputs),
     ]
-    strays += [
-        f"{len(more)} {name} of what has one before, the first is {short(more[0])}: each counts."
-        for name, more in gathered.again.items()
-    ]
-    chosen_ones = [f"Subset {subset}: {len(ids)} of {len(ids) + gathered.left} records."] if subset else []
-    told = [note for name, of in records.items() for note in RECORDS[chosen.fields[name]].remarks(name, of)]
-    seen = _seen(chosen, inputs)
     given_as = {
         **fields,
         **options,
@@ -187,9 +161,60 @@ def prepare(
     }
     given_as |= {"id_pattern": id_pattern, "group_by": group_by, "groups": groups, "inputs": list(inputs or ()) or None}
     arguments = {name: _recorded(value) for name, value in given_as.items() if value is not None}
-    return Prepared(
-        chosen, identity, plan, gathered, (*skipped, *stands, *chosen_ones, *told, *strays, *seen), arguments, by_sample
-    )
+    return Prepared(chosen, identity, plan, gathered, tuple(notes), arguments, by_sample)
+
+
+def _active(suite: Suite, wanted: Iterable[Metric], given: set[str], named: bool) -> tuple[Metric, ...]:
+    """The metrics whose fields are given; those that a user `named`, and those of which a part is given, need all."""
+    absent = [name for name in suite.required if name not in given]
+    if absent:
+        raise UsageError(f"{suite.name} needs {' and '.join(absent)}: pass {_flags(absent)}.")
+    active = []
+    for metric in wanted:
+        needed = set(metric.statistic.fields())
+        lacking = [name for name in metric.statistic.fields() if name not in given]
+        if lacking and (named or (given & needed) - set(suite.required)):
+            raise UsageError(f"{snake(type(metric).__name__)} needs {' and '.join(lacking)}: pass {_flags(lacking)}.")
+        _refuse_other_records(suite, metric)
+        active += [] if lacking else [metric]
+    if not active:
+        raise UsageError(f"{suite.name} has nothing to measure: pass {_flags(suite.required)}.")
+    return tuple(active)
+
+
+def _check_areas(suite: Suite, areas: Iterable[Area], masks: Any) -> None:
+    """Every area is told what it is made by, and no mask takes the name of one."""
+    taken = masks if isinstance(masks, Mapping) else {}
+    for area in areas:
+        if not area.ready:
+            raise UsageError(
+                f"Which {area.needs[0]} values are {area.names[0]} is not said: pass --{area.key} 'value>0', say."
+            )
+        for name in (area.key, *area.names):
+            if name in taken:
+                raise UsageError(f"{suite.name} makes a region {name!r} itself: give the mask another name.")
+
+
+def _idle(wanted: Iterable[Metric], given: set[str]) -> list[str]:
+    """What is not computed for want of fields."""
+    idle: dict[tuple[str, ...], list[str]] = {}
+    for metric in wanted:
+        if missing := tuple(name for name in metric.statistic.fields() if name not in given):
+            idle.setdefault(missing, []).append(snake(type(metric).__name__))
+    return [f"Not computed: {', '.join(names)}; pass {_flags(missing)}." for missing, names in idle.items()]
+
+
+def _beside(gathered: Gathered) -> list[str]:
+    """What belongs to no truth, and what came again."""
+    strays = [
+        f"{len(extra)} {name} without a truth left out, the first is {short(extra[0])}."
+        for name, extra in gathered.strays.items()
+    ]
+    again = [
+        f"{len(more)} {name} of what has one before, the first is {short(more[0])}: each counts."
+        for name, more in gathered.again.items()
+    ]
+    return strays + again
 
 
 def _asked(suite: Suite, subset: str | None) -> Callable[[Any], bool] | None:
