@@ -1,4 +1,4 @@
-"""`python -m bench [transfer] [pose] [radiomap] [control]`: Karat beside its peers, as ratios.
+"""`python -m bench [transfer] [pose] [radiomap] [control] [generation]`: Karat beside its peers, as ratios.
 
 One process on one core, the same inputs, in turns; the best time of each; ratios, since machines differ.
 """
@@ -20,7 +20,7 @@ import cv2  # noqa: E402
 
 from bench.race import table  # noqa: E402
 
-SUITES = ("transfer", "pose", "radiomap", "control")
+SUITES = ("transfer", "pose", "radiomap", "control", "generation")
 
 
 def main() -> int:

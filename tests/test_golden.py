@@ -20,7 +20,7 @@ import karat
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT.parent / "shared" / "golden"
-FAMILIES = ("transfer", "pose", "radiomap", "control")
+FAMILIES = ("transfer", "pose", "radiomap", "control", "generation")
 Write = Callable[..., Path]
 
 
