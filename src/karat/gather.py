@@ -13,7 +13,7 @@ from karat.measure import MASK, Sample, is_mask, truth_of
 from karat.region import ALL
 from karat.sources.fingerprint import digest
 from karat.sources.kinds import RECORDS
-from karat.sources.pairing import collect
+from karat.sources.pairing import collect, is_columns
 from karat.suite import Suite
 
 
@@ -139,5 +139,7 @@ def _text(key: str) -> str:
 
 
 def _nameless(value: Any) -> bool:
-    """Whether a lone file or array was given: it belongs to the lone truth, whatever its name."""
-    return Path(value).is_file() if isinstance(value, str | Path) else not isinstance(value, Mapping)
+    """Whether a lone file, array or record was given: it belongs to the lone truth, whatever its name."""
+    if isinstance(value, str | Path):
+        return Path(value).is_file()
+    return not isinstance(value, Mapping) or is_columns(value)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.metric import Metric
+from karat.sources.feature_sets import FeatureSet, make_features
 from karat.sources.instance_masks import InstanceMasks, make_instances
 from karat.sources.kinds import RECORDS
 from karat.sources.poses import Poses, make_poses
@@ -198,6 +199,24 @@ def _astray(truth: Tube, level: float, rng: np.random.Generator) -> Tube:
     return make_tube("a tube", boxes, FRAME)
 
 
+IMAGES, WIDTH_OF_FEATURES = 40, 6
+
+
+def _embedded(rng: np.random.Generator) -> FeatureSet:
+    """Features and logits of images of some classes."""
+    middles, of = rng.normal(0, 3, (4, WIDTH_OF_FEATURES)), rng.integers(0, 4, IMAGES)
+    features = middles[of] + rng.normal(0, 1, (IMAGES, WIDTH_OF_FEATURES))
+    return make_features(
+        "features", {"features": features, "logits": 4 * np.eye(5)[of] + rng.normal(0, 1, (IMAGES, 5))}
+    )
+
+
+def _elsewhere(truth: FeatureSet, level: float, rng: np.random.Generator) -> FeatureSet:
+    """Images that drift away together, and are less and less of any class."""
+    features = truth.features + 12 * level + level * rng.normal(0, 1, truth.features.shape)
+    return replace(truth, features=features, logits=truth.logits * (1 - level))
+
+
 def _signal(rng: np.random.Generator) -> Array:
     """Received power (T, H, W) in dBm: it falls with the distance, and walls take some of it."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
@@ -230,6 +249,7 @@ KINDS = {
     "poses": Kind("poses", _animals, _lost),
     "instance_masks": Kind("instance_masks", _silhouettes, _smeared),
     "tubes": Kind("tubes", _moving, _astray),
+    "features": Kind("features", _embedded, _elsewhere),
 }
 
 
@@ -291,7 +311,7 @@ def _filled(field: Any, value: float) -> Any:
 
 def _main(record: Any) -> str:
     """The name of a record's main array."""
-    return next(name for name in ("points", "boxes", "masks") if hasattr(record, name))
+    return next(name for name in ("points", "boxes", "masks", "features") if hasattr(record, name))
 
 
 def build(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:

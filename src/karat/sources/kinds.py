@@ -23,6 +23,7 @@ from .convert import (
     to_rgb,
     to_segments,
 )
+from .feature_sets import FEATURES
 from .guard import check_frame, guarded, refusal
 from .images import IMAGE_SUFFIXES, images_in, open_folder, open_image
 from .instance_files import INSTANCE_MASKS
@@ -127,7 +128,7 @@ KINDS = {
 }
 
 
-RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES, INSTANCE_MASKS, TUBES)}
+RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES, INSTANCE_MASKS, TUBES, FEATURES)}
 
 
 def kind_of(name: str) -> Kind | RecordKind:

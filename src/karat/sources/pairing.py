@@ -163,7 +163,7 @@ def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
         several = kind.split(value)
         if several is not None:
             return dict(several)
-        if isinstance(value, Mapping) and not _is_columns(value):
+        if isinstance(value, Mapping) and not is_columns(value):
             given = {
                 _id(key): Path(item) if isinstance(item, str | Path) else kind.convert(item)
                 for key, item in value.items()
@@ -177,7 +177,7 @@ def _records(value: Any, kind: RecordKind) -> dict[str, Any]:
         return _numbered([kind.convert(value)])
 
 
-def _is_columns(value: Mapping[Any, Any]) -> bool:
+def is_columns(value: Mapping[Any, Any]) -> bool:
     """Whether a mapping is one record by its columns, not many records by their ids."""
     return any(hasattr(one, "__array__") or isinstance(one, list | tuple) for one in value.values())
 
