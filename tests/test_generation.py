@@ -21,9 +21,11 @@ WIDTH = 8
 
 
 def sets(seed: int = 0) -> tuple[Any, Any]:
-    """Features of 70 predictions and 90 truths."""
+    """Features of 70 predictions and 90 truths, in whole numbers."""
     rng = np.random.default_rng(seed)
-    return rng.normal(0.3, 1.2, (70, WIDTH)).astype(np.float32), rng.normal(0, 1, (90, WIDTH)).astype(np.float32)
+    sides = rng.normal(3, 12, (70, WIDTH)), rng.normal(0, 10, (90, WIDTH))
+    pred, truth = (np.rint(side).astype(np.float32) for side in sides)
+    return pred, truth
 
 
 def logits(n: int) -> Any:
