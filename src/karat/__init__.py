@@ -1,7 +1,7 @@
 """Karat measures generated images, videos, spatial fields and poses against the truth.
 
 Everything is loaded when it is first used: metrics by their class name (`karat.CannyF1`), their functions under
-`karat.functional`, and `evaluate`, `check`, `detect`, `Meter`, `Run`.
+`karat.functional`, and `evaluate`, `check`, `detect`, `embed`, `Meter`, `Run`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ _HOME = {
     "evaluate": "karat.evaluation",
     "check": "karat.checking",
     "detect": "karat.detection",
+    "embed": "karat.embedding",
     "Run": "karat.run",
     "Meter": "karat.meter",
     "Metric": "karat.metric",

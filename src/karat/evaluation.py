@@ -20,7 +20,7 @@ from karat.engines.local import each
 from karat.errors import InputError
 from karat.folder import RunFolder
 from karat.gather import digests, fingerprint
-from karat.made import from_videos
+from karat.made import made
 from karat.measure import Crew, Measured, Sample, measure_sample
 from karat.prepare import Prepared, declared_frames, prepare
 from karat.progress import progress
@@ -56,7 +56,7 @@ def planned(
 ) -> Prepared:
     """What will be evaluated, once the fields that a network makes of videos are made."""
     chosen = load(suite) if isinstance(suite, str) else suite
-    return prepare(chosen, **from_videos(chosen, inputs, out, tell or (lambda _: None)))
+    return prepare(chosen, **made(chosen, inputs, out, tell or (lambda _: None)))
 
 
 def execute(

@@ -19,6 +19,14 @@ VIDEOS = {  # flags of videos, in which the boxes of a field are detected first
 
 DETECTOR = ("model", "device")  # what is said of the network that finds them
 
+NETWORK = {  # what is said of the network that gives pictures their features
+    "network": "generation: inception (default), efficientnet-lite0, dinov2, a CLIP, a folder, or module:path.",
+    "feature": "generation: the layer of Inception: 64, 192, 768 or 2048 (default).",
+    "resize": "generation: how Inception's pictures become 299x299: tf1 (default), pytorch-fid, torchmetrics, clean.",
+    "weights": "generation: the file or folder of the network's weights, in the place of those that are found.",
+    "precision": "generation: float32 (default), tf32 or half.",
+}
+
 SHORT = {"pred_std": "--std", "pred_samples": "--samples"}  # other flags of fields
 
 EXPORTS = {  # other layouts of the results that single suites write

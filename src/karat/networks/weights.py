@@ -25,7 +25,8 @@ SETTINGS = ("*.json", "*.txt")
 FORMATS = ("model*.safetensors", "pytorch_model*.bin")  # best first
 NEEDED = f"{CONFIG}, the other {' and '.join(SETTINGS)}, and {' or '.join(FORMATS)}"
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-VOCABULARIES = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("vocab.txt",))  # one of them is enough
+PIECES = "spiece.model"  # the words of SigLIP
+VOCABULARIES = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("vocab.txt",), (PIECES,))  # one of them is enough
 DIGITS = 16
 
 
@@ -62,9 +63,9 @@ class Weights:
 
     def identity(self) -> str:
         """What the numbers of the network hang on: sha256 of every file of weights, and of all settings together."""
-        weights = "+".join(digest(file)[:DIGITS] for file in self.files)
+        weights = "+".join(brief(file) for file in self.files)
         state = hashlib.sha256()
-        for file in sorted(file for pattern in SETTINGS for file in self._matching(pattern)):
+        for file in sorted(file for pattern in (*SETTINGS, PIECES) for file in self._matching(pattern)):
             state.update(f"{file.name} {digest(file)} ".encode())
         return f"{self.name}|weights:{weights}|settings:{state.hexdigest()[:DIGITS]}"
 
@@ -82,8 +83,11 @@ class Weights:
         return sorted(file for file in self.folder.glob(pattern) if file.is_file())
 
 
-def find(model: str | Path) -> Weights:
-    """The weights in a folder, or of a name: from KARAT_WEIGHTS/NAME, else from transformers' own cache or the hub."""
+def find(model: str | Path, option: str = "--model", revision: str = REVISION) -> Weights:
+    """The weights in a folder, or of a name: from KARAT_WEIGHTS/NAME, else from transformers' own cache or the hub.
+
+    option: what gives the folder on the command line.
+    """
     folder = Path(model)
     if folder.is_dir():
         given = Weights(folder.resolve().name, folder)
@@ -94,9 +98,11 @@ def find(model: str | Path) -> Weights:
         )
     name = str(model)
     if not HUB_NAME.fullmatch(name):
-        raise refusal(name, "does not exist", "a folder, or OWNER/NAME of a repository, was expected", "check --model")
+        raise refusal(
+            name, "does not exist", "a folder, or OWNER/NAME of a repository, was expected", f"check {option}"
+        )
     kept = Weights(name, home() / name)
-    return kept if kept.whole else _fetched(name, kept.folder)
+    return kept if kept.whole else _fetched(name, kept.folder, option, revision)
 
 
 def home() -> Path:
@@ -105,14 +111,14 @@ def home() -> Path:
     return Path(os.environ.get("KARAT_WEIGHTS") or Path(cache) / "karat" / "weights")
 
 
-def _fetched(name: str, place: Path) -> Weights:
+def _fetched(name: str, place: Path, option: str, revision: str) -> Weights:
     """What the hub's own client has or fetches: the best format that the repository holds."""
     from huggingface_hub import snapshot_download
 
     why = "it holds no weights that can be read"
     try:
         for pattern in FORMATS:
-            folder = snapshot_download(name, revision=REVISION, allow_patterns=[*SETTINGS, pattern])
+            folder = snapshot_download(name, revision=revision, allow_patterns=[*SETTINGS, PIECES, pattern])
             found = Weights(name, Path(folder))
             if found.whole:
                 return found
@@ -120,20 +126,30 @@ def _fetched(name: str, place: Path) -> Weights:
         why = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
     raise InputError(
         f"The weights of {name} are not here and cannot be fetched ({told(why)}): put {NEEDED} of the repository "
-        f"{name}, revision {REVISION}, into {told(place)}, or pass --model FOLDER."
+        f"{name}, revision {revision}, into {told(place)}, or pass {option} FOLDER."
     )
 
 
-def require() -> None:
+def require(what: str = "Detection") -> None:
     """Refuses in one sentence where the extra is not installed."""
     for name in ("torch", "transformers", "PIL"):
         if find_spec(name) is None:
-            raise UsageError(f"Detection needs {name}, which is not installed: pip install 'karat[networks]'.")
+            raise UsageError(f"{what} needs {name}, which is not installed: pip install 'karat[networks]'.")
 
 
 def versions(*more: str) -> str:
     """Of what decodes, resizes and computes."""
-    return "|".join(f"{name}:{version(name)}" for name in ("torch", "transformers", *more, "pillow", "av"))
+    return stamps("torch", "transformers", *more, "pillow", "av")
+
+
+def stamps(*libraries: str) -> str:
+    """Their versions."""
+    return "|".join(f"{name}:{version(name)}" for name in libraries)
+
+
+def brief(file: Path) -> str:
+    """As much of a file's sha256 as tells it apart."""
+    return digest(file)[:DIGITS]
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ NAMES = {
     "covariance": ("sigma", "covariance", "cov"),
     "count": ("n", "count", "num_images"),
 }
+TEXTS = ("network", "ids")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class FeatureSet:
 
     features: (n, d), no row where only statistics are known.  logits: (n, classes), likewise.
     mean: (d) and covariance: (d, d), of no size where features are there.  count: of how many images these are, 0
-    where that is not said.
+    where that is not said.  network: what computed them, where that is said.
     """
 
     features: Array
@@ -45,6 +46,7 @@ class FeatureSet:
     mean: Array
     covariance: Array
     count: int = 0
+    network: str = ""
     name: str = ""
 
     @property
@@ -58,7 +60,7 @@ class FeatureSet:
 
     def digest(self) -> str:
         """sha256 of the content, in hex."""
-        state = hashlib.sha256(str(self.count).encode())
+        state = hashlib.sha256(repr((self.count, self.network)).encode())
         for array in (self.features, self.logits, self.mean, self.covariance):
             state.update(digest(np.ascontiguousarray(array)).encode())
         return state.hexdigest()
@@ -71,7 +73,10 @@ class FeatureSet:
 def make_features(name: str, arrays: Mapping[str, Any]) -> FeatureSet:
     """Checked features of arrays by their names."""
     given: dict[str, Array] = {}
+    network = str(np.asarray(arrays.get("network", ""))[()])
     for own, value in arrays.items():
+        if own in TEXTS:
+            continue
         kind = next((kind for kind, names in NAMES.items() if own.lower() in names), None)
         if kind is None or kind in given:
             known = ", ".join(names[0] for names in NAMES.values())
@@ -95,7 +100,7 @@ def make_features(name: str, arrays: Mapping[str, Any]) -> FeatureSet:
         raise refusal(
             name, f"has {len(features)} features and {len(logits)} logits", "a row an image", "give both of all"
         )
-    return FeatureSet(features, logits, mean, covariance, int(given.get("count", np.zeros(()))), name)
+    return FeatureSet(features, logits, mean, covariance, int(given.get("count", np.zeros(()))), network, name)
 
 
 def _numbers(name: str, own: str, value: Any, axes: int) -> Array:
@@ -126,6 +131,12 @@ class FeatureFile:
 
     path: Path
 
+    @property
+    def network(self) -> str:
+        """What computed the features, where the file says that."""
+        announced = npz_slabs(self.path).get("network") if self.path.suffix.lower() == ".npz" else None
+        return "" if announced is None else str(_whole(announced())[()])
+
     def digest(self) -> str:
         """sha256 of the file, in hex."""
         return digest(self.path)
@@ -150,6 +161,11 @@ def _whole(slab: Slab) -> Array:
     return array
 
 
+def _origin(sources: Iterable[Any]) -> str:
+    found = sorted({one.network for one in sources if isinstance(one, FeatureSet | FeatureFile)} - {""})
+    return told("+".join(found).replace("|", ";"))  # which parts signatures
+
+
 def _expand(path: Path) -> Mapping[str, Source]:
     if path.suffix.lower() not in SUFFIXES:
         known = " ".join(sorted(SUFFIXES))
@@ -158,4 +174,4 @@ def _expand(path: Path) -> Mapping[str, Source]:
 
 
 SUFFIXES = frozenset({".npy", ".npz", ".safetensors"})
-FEATURES = RecordKind("features", EXPECTS, SUFFIXES, _expand, to_features)
+FEATURES = RecordKind("features", EXPECTS, SUFFIXES, _expand, to_features, origin=_origin)

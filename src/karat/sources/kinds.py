@@ -97,6 +97,16 @@ KINDS = {
             to_rgb,
         ),
         Kind(
+            "picture",
+            "a picture (H, W, 3) or (H, W, 1), uint8 or float, or a stack of them",
+            IMAGE_SUFFIXES | ARRAY_SUFFIXES,
+            ("images", "arr_0"),
+            {3: "one", 4: "sequence"},
+            check_frames,
+            to_rgb,
+            single=3,
+        ),
+        Kind(
             "depth",
             "depth (T, H, W) of real numbers",
             IMAGE_SUFFIXES | ARRAY_SUFFIXES,
@@ -166,7 +176,7 @@ def open_stream(source: Path | Array | Source, kind: str) -> Stream:
 
 
 def _open_path(path: Path, kind: Kind) -> Stream:
-    ids = kind.name not in ("frames", "field", "spread")
+    ids = kind.name not in ("frames", "field", "spread", "picture")
     if kind.name == "segments":
         _refuse_lossy(images_in(path) if path.is_dir() else [path])
     if path.is_dir() and not is_store(path):

@@ -20,6 +20,7 @@ SUITE = Suite(
     title="Generation: distributions of generated images, from their features",
     fields={"pred": "features", "truth": "features"},
     required=("pred", "truth"),
+    embeds=("pred", "truth"),
     truth="truth",
     metrics=(FID(), KID(), FeatureManifold(), InceptionScore(), Vendi(), CMMD()),
     headline=(
