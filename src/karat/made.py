@@ -31,9 +31,11 @@ def made(suite: Suite, inputs: Mapping[str, Any], out: Path | None, tell: Callab
         raise UsageError(f"No network is needed here: leave --{next(iter(how))} out, or pass videos or pictures.")
     for field, videos in watched.items():
         rest[field] = _detected(suite, rest, field, videos, how, out, tell)
+    protocol = suite.protocols.get(inputs.get("protocol") or "spec")
+    network = {**(protocol.network if protocol else {}), **how}
     for field, images in seen.items():
-        place = (_place(images, how) if out is None else out / MADE) / f"{field}.npz"
-        embed(images, place, value_range=rest.get("value_range"), keep=True, tell=tell, **how)
+        place = (_place(images, network) if out is None else out / MADE) / f"{field}.npz"
+        embed(images, place, value_range=rest.get("value_range"), keep=True, tell=tell, **network)
         rest[field] = place
     return {**rest, "id_pattern": None} if watched else rest
 

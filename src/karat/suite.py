@@ -99,6 +99,7 @@ class Protocol:
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
     areas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the name of an area's first region
+    network: Mapping[str, Any] = field(default_factory=dict)  # of the network that gives pictures their features
 
 
 def _silent(scores: Mapping[str, float]) -> Iterable[str]:  # noqa: ARG001

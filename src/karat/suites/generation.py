@@ -11,9 +11,14 @@ from karat.metrics.vendi import Vendi
 from karat.suite import Protocol, Suite
 
 
-def _differ(question: str, spec: str, torchmetrics: str, adm: str) -> tuple[str, dict[str, str]]:
-    return question, {"spec": spec, "torchmetrics": torchmetrics, "adm": adm}
+def _differ(question: str, spec: str, **others: str) -> tuple[str, dict[str, str]]:
+    named = {name.replace("_", "-"): answer for name, answer in others.items()}
+    return question, {"spec": spec, **{name: named.get(name, "as spec") for name in _NAMES}}
 
+
+_NAMES = ("reference", "torchmetrics", "pytorch-fid", "clean", "adm")
+_IN_ORDER = {"seed": None}
+_ROUNDED_UP = {"rule": "ceil", "seed": None}
 
 SUITE = Suite(
     name="generation",
@@ -28,27 +33,50 @@ SUITE = Suite(
         *("inception_score", "inception_score_std", "vendi", "vendi_truth", "cmmd"),
     ),
     protocols={
-        "spec": Protocol("The specification's text, right at every edge."),
-        "torchmetrics": Protocol(
-            "The conventions of torchmetrics 1.9: logits in order, parts rounded up, deviation with ddof 1.",
-            {"inception_score": {"seed": None, "rule": "ceil", "ddof": 1}},
+        "spec": Protocol("The specification's text, right at every edge: pictures resized as TensorFlow 1 does."),
+        "reference": Protocol(
+            "The conventions of mindspore-lab/mindone@2f3898d7a, whose shuffle is not seeded: logits in order.",
+            {"inception_score": _ROUNDED_UP},
         ),
+        "torchmetrics": Protocol(
+            "The conventions of torchmetrics from 1.8: an antialiased resize, a deviation with ddof 1.",
+            {"inception_score": {**_ROUNDED_UP, "ddof": 1}},
+            network={"resize": "torchmetrics"},
+        ),
+        "pytorch-fid": Protocol(
+            "The conventions of pytorch-fid: another resize and range.", network={"resize": "pytorch-fid"}
+        ),
+        "clean": Protocol("The conventions of clean-fid: PIL's bicubic resize.", network={"resize": "clean"}),
         "adm": Protocol(
             "The conventions of guided-diffusion's evaluator: closed balls to the 3rd neighbour, logits in order.",
-            {"feature_manifold": {"k": 3, "balls": "closed"}, "inception_score": {"seed": None}},
+            {"feature_manifold": {"k": 3, "balls": "closed"}, "inception_score": _IN_ORDER},
         ),
     },
     differences=[
-        _differ("neighbours of precision and recall", "5, the border outside", "as spec", "3, the border inside"),
-        _differ("order of the logits", "shuffled by a seed", "as they are", "as they are"),
-        _differ("parts of the inception score", "[iN/s, (i+1)N/s)", "ceil(N/s), perhaps fewer", "as spec"),
-        _differ("deviation over the parts", "ddof 0: one part has 0", "ddof 1: one part has none", "as spec"),
         _differ(
-            "root of the product of covariances",
-            "exact for any number of images",
-            "as spec (published: of eigenvalues)",
-            "as spec",
+            "how pictures become 299x299",
+            "bilinear from the corner, as TensorFlow 1",
+            torchmetrics="bilinear, antialiased",
+            pytorch_fid="bilinear from the centres",
+            clean="PIL's bicubic, on floats",
         ),
+        _differ("what the network is given", "(x - 128) / 128", pytorch_fid="x / 127.5 - 1"),
+        _differ("neighbours of precision and recall", "5, the border outside", adm="3, the border inside"),
+        _differ(
+            "order of the logits",
+            "shuffled by a seed",
+            reference="as they are (published: shuffled by chance)",
+            torchmetrics="as they are (published: shuffled by chance)",
+            adm="as they are",
+        ),
+        _differ(
+            "parts of the inception score",
+            "[iN/s, (i+1)N/s)",
+            reference="ceil(N/s), perhaps fewer",
+            torchmetrics="ceil(N/s), perhaps fewer",
+        ),
+        _differ("deviation over the parts", "ddof 0: one part has 0", torchmetrics="ddof 1: one part has none"),
+        _differ("root of the product of covariances", "exact for any number of images"),
     ],
     citation=(
         "Heusel et al. 2017, arXiv:1706.08500; Salimans et al. 2016, arXiv:1606.03498; Binkowski et al. 2018, "
