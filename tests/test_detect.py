@@ -521,7 +521,7 @@ def test_a_video_in_which_nothing_can_be_detected_is_a_sample_that_fails(models,
     "given, words",
     [
         (["--videos", ".", "--pred", "boxes.json"], "Either pred is given, or the videos"),
-        (["--pred", "boxes.json", "--model", "tiny"], "Nothing is to be detected"),
+        (["--pred", "boxes.json", "--model", "tiny"], "No network is needed here"),
     ],
 )
 def test_videos_and_boxes_are_not_mixed(given, words, truth):

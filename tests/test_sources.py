@@ -532,8 +532,9 @@ for name in ("b.mp4", "b.png"):
 
 
 def test_every_kind_says_what_it_expects():
-    assert set(KINDS) == {"frames", "depth", "segments", "mask", "field", "spread", "plain", "ensemble"}
-    with pytest.raises(InputError, match="frames, depth, segments, mask"):
+    known = {"frames", "picture", "depth", "segments", "mask", "field", "spread", "plain", "ensemble"}
+    assert set(KINDS) == known
+    with pytest.raises(InputError, match="frames, picture, depth, segments, mask"):
         open_stream(DEPTH, "sound")
 
 
