@@ -1,7 +1,8 @@
 """Karat measures generated images, videos, spatial fields and poses against the truth.
 
 Everything is loaded when it is first used: metrics by their class name (`karat.CannyF1`), their functions under
-`karat.functional`, and `evaluate`, `check`, `detect`, `embed`, `Meter`, `Run`.
+`karat.functional`, metrics that put images through a network (`karat.ClipScore`), and `evaluate`, `check`, `detect`,
+`embed`, `Meter`, `Run`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ _HOME = {
     "check": "karat.checking",
     "detect": "karat.detection",
     "embed": "karat.embedding",
+    "FrechetInceptionDistance": "karat.image_sets",
+    "ImageInceptionScore": "karat.image_sets",
+    "ClipScore": "karat.image_sets",
+    "ClipDirectionalSimilarity": "karat.image_sets",
     "Run": "karat.run",
     "Meter": "karat.meter",
     "Metric": "karat.metric",

@@ -270,7 +270,7 @@ def describe(name: Annotated[str, typer.Argument(help="A metric, a score or a su
 
 @app.command()
 def demo(
-    suite: Annotated[str, typer.Argument(help="Whose demo: transfer, pose, radiomap or control.")] = "transfer",
+    suite: Annotated[str, typer.Argument(help="One of transfer, pose, radiomap, control, generation.")] = "transfer",
     out: Annotated[
         Path | None,
         typer.Option(help="Where the inputs and the runs go. Default: karat-demo/SUITE.", show_default=False),

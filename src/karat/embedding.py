@@ -64,15 +64,14 @@ def embed(
     sources = list(collect(images, "picture").items())
     place = None if weights is None else Path(weights)
     net = feature_network(network, place, device, precision, taps=(feature, LOGITS), resize=resize)
-    parts = path.with_name(path.name + ".parts")
-    parts.mkdir(parents=True, exist_ok=True)
-    done, failures = _parts(net, sources, parts, value_range)
-    rows, ids = (np.concatenate([np.load(part, allow_pickle=False)[name] for part in done]) for name in ("rows", "ids"))
+    parts = begin(path)
+    done, failures = parts_of(net, sources, parts, value_range)
+    rows, ids = together(done, "rows", "ids")
     if not len(ids):
         raise InputError(f"No picture could be read: {failures[0].reason}")
     taps = getattr(net, "columns", {feature: slice(None)})
     logits = {"logits": rows[:, taps[LOGITS]]} if LOGITS in taps else {}
-    _publish(path, ids=ids, network=np.array(net.identity), features=rows[:, taps[feature]], **logits)
+    save_arrays(path, ids=ids, network=np.array(net.identity), features=rows[:, taps[feature]], **logits)
     if failures:
         tell(f"{counted(len(failures), 'picture')} left out, the first is {failures[0].sample}: {failures[0].reason}")
     if not (keep or failures):
@@ -80,7 +79,19 @@ def embed(
     return Embedded(path, len(ids), tuple(failures))
 
 
-def _parts(net: Any, sources: Group, parts: Path, value_range: Range) -> tuple[list[Path], list[Failure]]:
+def begin(path: Path) -> Path:
+    """The folder of what was computed for a file so far."""
+    parts = path.with_name(path.name + ".parts")
+    parts.mkdir(parents=True, exist_ok=True)
+    return parts
+
+
+def together(parts: Sequence[Path], *names: str) -> list[Array]:
+    """The arrays of these names of all parts, one after the other."""
+    return [np.concatenate([np.load(part, allow_pickle=False)[name] for part in parts]) for name in names]
+
+
+def parts_of(net: Any, sources: Group, parts: Path, value_range: Range) -> tuple[list[Path], list[Failure]]:
     """A file for every group of pictures, computed where it is not there, and why pictures are in none."""
     done: list[Path] = []
     failures: list[Failure] = []
@@ -92,7 +103,7 @@ def _parts(net: Any, sources: Group, parts: Path, value_range: Range) -> tuple[l
                 failures += [Failure(name, "images", one) for name, one in read if isinstance(one, str)]
                 usable = [(name, one) for name, one in read if not isinstance(one, str)]
                 rows = net.features([one for _, one in usable]) if usable else np.zeros((0, net.dims), np.float32)
-                _publish(done[-1], ids=np.array([name for name, _ in usable], np.str_), rows=rows)
+                save_arrays(done[-1], ids=np.array([name for name, _ in usable], np.str_), rows=rows)
             advance(len(group))
     return done, failures
 
@@ -128,7 +139,7 @@ def _picture(source: Any, value_range: Range) -> Array | str:
         return " ".join((str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}").split())
 
 
-def _publish(path: Path, **arrays: Array) -> None:
+def save_arrays(path: Path, **arrays: Array) -> None:
     """Writes beside the place and renames onto it."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     with part.open("wb") as file:

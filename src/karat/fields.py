@@ -17,17 +17,28 @@ VIDEOS = {  # flags of videos, in which the boxes of a field are detected first
     "truth_videos": "control: true videos, in which it finds those of --ceiling.",
 }
 
+PROMPTS = {  # flags of what pictures were asked to show, whose embeddings are made first
+    "prompts": 'generation: the captions of the pictures of --pred, JSON {"id": "..."}; edits: JSON {"id": '
+    '{"original": "...", "modified": "..."}}, of --truth and --pred.',
+}
+
 DETECTOR = ("model", "device")  # what is said of the network that finds them
 
 NETWORK = {  # what is said of the network that gives pictures their features
-    "network": "generation: inception (default), efficientnet-lite0, dinov2, a CLIP, a folder, or module:path.",
+    "network": "generation: inception (default), efficientnet-lite0, dinov2, a CLIP, a folder, or module:path; edits: "
+    "a CLIP or SigLIP (default clip_vit_l_14).",
     "feature": "generation: the layer of Inception: 64, 192, 768 or 2048 (default).",
     "resize": "generation: how Inception's pictures become 299x299: tf1 (default), pytorch-fid, torchmetrics, clean.",
     "weights": "generation: the file or folder of the network's weights, in the place of those that are found.",
     "precision": "generation: float32 (default), tf32 or half.",
 }
 
-SHORT = {"pred_std": "--std", "pred_samples": "--samples"}  # other flags of fields
+CLIP = {  # what is said of the network that reads the captions beside it
+    "clip": "generation: the CLIP or SigLIP of --prompts, where --network is none (default clip_vit_l_14).",
+    "prefix": "generation, edits: words that are put before every caption.",
+}
+
+SHORT = {"pred_aligned": "--aligned", "pred_std": "--std", "pred_samples": "--samples"}  # other flags of fields
 
 EXPORTS = {  # other layouts of the results that single suites write
     "printed": "control: write what the published script prints (with --protocol reference).",
@@ -44,6 +55,7 @@ FIELDS = {
     "truth_segments": "True segments, likewise.",
     "pred_std": "radiomap: predicted standard deviations, in the unit of the predictions: npy, npz, safetensors, PNG.",
     "pred_samples": "radiomap: samples of the predictions: arrays (N, H, W), one a map, or stacks of them.",
+    "pred_aligned": "generation, edits: embeddings of pictures and their captions, in the place of --prompts: npz.",
     "observed": "radiomap: where the method was given samples: masks of 0 and one other value.",
     "ceiling": "control: boxes that the detector finds in the true videos, as --pred.",
     "building": "radiomap: the map of buildings, whose free space --free declares.",

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from karat.errors import UsageError
-from karat.fields import DETECTOR, EXPORTS, FIELDS, NETWORK, OPTIONS, SHORT, VIDEOS
+from karat.fields import CLIP, DETECTOR, EXPORTS, FIELDS, NETWORK, OPTIONS, PROMPTS, SHORT, VIDEOS
 
 
 def with_inputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,10 +48,13 @@ INPUTS: dict[str, Any] = {
         list[str], text="Foreground masks, or NAME=PATH for a named region; repeatable.", rich_help_panel="Fields"
     ),
     **{name: _option(Path, *_flags(name), text=text, rich_help_panel="Fields") for name, text in VIDEOS.items()},
+    **{name: _option(Path, *_flags(name), text=text, rich_help_panel="Fields") for name, text in PROMPTS.items()},
     "model": _option(str, text="The detector for --videos, by name or folder.", rich_help_panel="Fields"),
     "device": _option(str, text="What networks run on: cuda or cpu.", rich_help_panel="Fields"),
-    **{name: _option(str, text=text, rich_help_panel="Of single suites") for name, text in NETWORK.items()},
-    **{name: _option(str, text=text, rich_help_panel="Of single suites") for name, text in OPTIONS.items()},
+    **{
+        name: _option(str, text=text, rich_help_panel="Of single suites")
+        for name, text in {**NETWORK, **CLIP, **OPTIONS}.items()
+    },
     **{name: _option(Path, text=text, rich_help_panel="Of single suites") for name, text in EXPORTS.items()},
     "protocol": _option(str, text="Which reading of the specification: spec (default), reference, ..."),
     "metric": _option(list[str], text="Only this metric, as canny_f1 or CannyF1(low=50); repeatable."),
@@ -77,6 +80,9 @@ INPUTS: dict[str, Any] = {
 }
 
 
+_PLAIN = (*FIELDS, *OPTIONS, *VIDEOS, *PROMPTS, *DETECTOR, *NETWORK, *CLIP)  # that go on under their names
+
+
 def given_to_prepare(given: dict[str, Any]) -> dict[str, Any]:
     """The command line's options as `karat.prepare.prepare` takes them."""
     return dict(
@@ -99,7 +105,7 @@ def given_to_prepare(given: dict[str, Any]) -> dict[str, Any]:
         inputs=given["knows"].split(",") if given["knows"] else None,
         id_pattern=given["id"],
         cache=given["cache"] is not False,
-        **{name: given[name] for name in (*FIELDS, *OPTIONS, *VIDEOS, *DETECTOR, *NETWORK) if given[name] is not None},
+        **{name: given[name] for name in _PLAIN if given[name] is not None},
     )
 
 

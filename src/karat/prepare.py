@@ -77,6 +77,8 @@ def prepare(
     chosen = load(suite) if isinstance(suite, str) else suite
     if watched := [name for name in chosen.detects if fields.get(name) is not None]:
         raise UsageError(f"Nothing is detected in {_flags(watched)} here: give the boxes that karat detect finds.")
+    if chosen.aligns and fields.get("prompts") is not None:
+        raise UsageError("No captions are read here: give the embeddings that karat run keeps, with --aligned.")
     options = {name: fields.pop(name) for name in chosen.options if name in fields}
     metrics = _selected(chosen, options) if metrics is None else list(metrics)
     reading = {

@@ -122,6 +122,8 @@ class Suite:
     shard_samples: int = 1
     detects: Mapping[str, str] = field(default_factory=dict)  # flag of videos -> field of boxes that are found in them
     embeds: tuple[str, ...] = ()  # fields of features, in whose place pictures may be given
+    aligns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # field of embeddings -> flags of the pictures
+    # with captions that they are made of: those that are scored, and those of before an edit
     cluster: str = ""  # what samples are drawn by for intervals, where nothing else is asked for: each by itself
     subsets: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # name -> whether a truth is in it
     options: Mapping[str, Option] = field(default_factory=dict)

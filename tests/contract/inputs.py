@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.metric import Metric
+from karat.sources.aligned_sets import AlignedSet, make_aligned
 from karat.sources.feature_sets import FeatureSet, make_features
 from karat.sources.instance_masks import InstanceMasks, make_instances
 from karat.sources.kinds import RECORDS
@@ -217,6 +218,25 @@ def _elsewhere(truth: FeatureSet, level: float, rng: np.random.Generator) -> Fea
     return replace(truth, features=features, logits=truth.logits * (1 - level))
 
 
+PICTURES = 120  # more than RPrecision has candidates
+
+
+def _captioned(rng: np.random.Generator) -> AlignedSet:
+    """Embeddings of edited pictures that are near those of their captions; some captions are too long, or empty."""
+    texts, before = rng.normal(0, 1, (2, PICTURES, WIDTH_OF_FEATURES))
+    images, original = (side + rng.normal(0, 0.4, side.shape) for side in (texts, before))
+    return make_aligned(
+        "embeddings",
+        {"images": images, "texts": texts, "original_images": original, "original_texts": before}
+        | {"truncated": rng.integers(0, 3, PICTURES), "empty": rng.integers(0, 3, PICTURES)},
+    )
+
+
+def _strayed(truth: AlignedSet, level: float, rng: np.random.Generator) -> AlignedSet:
+    """Pictures that show less and less of their captions."""
+    return replace(truth, images=truth.images + 4 * level * rng.normal(0, 1, truth.images.shape))
+
+
 def _signal(rng: np.random.Generator) -> Array:
     """Received power (T, H, W) in dBm: it falls with the distance, and walls take some of it."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
@@ -250,6 +270,7 @@ KINDS = {
     "instance_masks": Kind("instance_masks", _silhouettes, _smeared),
     "tubes": Kind("tubes", _moving, _astray),
     "features": Kind("features", _embedded, _elsewhere),
+    "aligned": Kind("aligned", _captioned, _strayed),
 }
 
 
@@ -311,7 +332,7 @@ def _filled(field: Any, value: float) -> Any:
 
 def _main(record: Any) -> str:
     """The name of a record's main array."""
-    return next(name for name in ("points", "boxes", "masks", "features") if hasattr(record, name))
+    return next(name for name in ("points", "boxes", "masks", "features", "images") if hasattr(record, name))
 
 
 def build(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:

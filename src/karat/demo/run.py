@@ -13,6 +13,10 @@ DEMOS: Mapping[str, tuple[str, str]] = {  # suite -> the module that makes its s
     "pose": ("karat.demo.pose", "three mice in two films"),
     "radiomap": ("karat.demo.radiomap", "nine radio maps of three floors"),
     "control": ("karat.demo.control", "24 objects in six scenes"),
+    "generation": (
+        "karat.demo.generation",
+        "96 pictures of eight classes; distances of EfficientNet features, not FID numbers of the literature",
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from karat.errors import UsageError, told
 
-from .known import KNOWN, located, published
+from .known import CLIPS, KNOWN, located, published
 from .weights import require
 
 NAMES = [name for name in KNOWN if not name.startswith("lpips")]
@@ -62,6 +62,17 @@ def feature_network(
     from .clip import Clip
 
     return Clip(found, way)
+
+
+def reads_texts(network: str | Function, weights: str | Path | None = None) -> bool:
+    """Whether a network of that name has embeddings of texts too, once its weights are here."""
+    if callable(network) or network in KNOWN:
+        return network in CLIPS
+    if ":" in network and not Path(network).exists():
+        return False
+    from .clip import KINDS
+
+    return published(network, None if weights is None else Path(weights)).model_type in KINDS
 
 
 def lpips(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from karat.errors import told
+from karat.errors import InputError, told
 
 from .arrays import npz_slabs, open_npy
 from .fingerprint import digest
-from .guard import GIB, refusal
+from .guard import GIB, guarded, refusal
 from .records import RecordKind, Source
 from .safetensors import safetensors_slabs
 from .slab import Slab
@@ -83,7 +84,7 @@ def make_features(name: str, arrays: Mapping[str, Any]) -> FeatureSet:
             raise refusal(
                 name, f"has an array {told(own)[:40]!r}", f"{known} were expected", "rename it or leave it out"
             )
-        given[kind] = _numbers(name, own, value, {"mean": 1, "count": 0}.get(kind, 2))
+        given[kind] = numbers(name, own, value, {"mean": 1, "count": 0}.get(kind, 2))
     if ("mean" in given) != ("covariance" in given):
         raise refusal(name, f"has {', '.join(arrays)}", "mu and sigma belong together", "give both")
     if not given.keys() & {"features", "logits", "mean"}:
@@ -103,7 +104,8 @@ def make_features(name: str, arrays: Mapping[str, Any]) -> FeatureSet:
     return FeatureSet(features, logits, mean, covariance, int(given.get("count", np.zeros(()))), network, name)
 
 
-def _numbers(name: str, own: str, value: Any, axes: int) -> Array:
+def numbers(name: str, own: str, value: Any, axes: int) -> Array:
+    """A checked array of finite numbers with so many axes."""
     array = np.asarray(value)
     if axes == 0 and array.size == 1:
         array = array.reshape(())
@@ -134,8 +136,7 @@ class FeatureFile:
     @property
     def network(self) -> str:
         """What computed the features, where the file says that."""
-        announced = npz_slabs(self.path).get("network") if self.path.suffix.lower() == ".npz" else None
-        return "" if announced is None else str(_whole(announced())[()])
+        return str(said(self.path, "network", "")[()])
 
     def digest(self) -> str:
         """sha256 of the file, in hex."""
@@ -145,15 +146,26 @@ class FeatureFile:
         """The features of the file."""
         suffix = self.path.suffix.lower()
         if suffix == ".npy":
-            return make_features(str(self.path), {"features": _whole(open_npy(self.path))})
+            return make_features(str(self.path), {"features": whole(open_npy(self.path))})
         slabs = npz_slabs(self.path) if suffix == ".npz" else safetensors_slabs(self.path)
         alone = len(slabs) == 1 and not any(own.lower() in names for own in slabs for names in NAMES.values())
         return make_features(
-            str(self.path), {"features" if alone else own: _whole(announced()) for own, announced in slabs.items()}
+            str(self.path), {"features" if alone else own: whole(announced()) for own, announced in slabs.items()}
         )
 
 
-def _whole(slab: Slab) -> Array:
+def said(path: Path, what: str, nothing: Any) -> Array:
+    """The text of that name in a file; of a file that cannot be read nothing: its evaluation says why."""
+    if path.suffix.lower() == ".npz":
+        with suppress(InputError), guarded(path, EXPECTS):
+            announced = npz_slabs(path).get(what)
+            if announced is not None:
+                return whole(announced())
+    return np.asarray(nothing, np.str_)
+
+
+def whole(slab: Slab) -> Array:
+    """All of an array that a file announces."""
     size = slab.dtype.itemsize * int(np.prod(slab.shape, dtype=object))
     if size > MAX_BYTES:
         raise refusal(slab.name, f"has shape {slab.shape}", "16 GiB are read whole", "take fewer images")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .aligned_sets import ALIGNED
 from .convert import (
     check_depth,
     check_ensemble,
@@ -138,7 +139,7 @@ KINDS = {
 }
 
 
-RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES, INSTANCE_MASKS, TUBES, FEATURES)}
+RECORDS: dict[str, RecordKind] = {kind.name: kind for kind in (POSES, INSTANCE_MASKS, TUBES, FEATURES, ALIGNED)}
 
 
 def kind_of(name: str) -> Kind | RecordKind:
