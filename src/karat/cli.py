@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -13,19 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from karat import __version__
-from karat.errors import KaratError, UsageError, counted, told
+from karat.console import FAILED_SAMPLES, console, say, say_failures
+from karat.errors import KaratError, UsageError, told
 from karat.fields import EXPORTS
-from karat.flags import given_to_prepare, range_of, with_inputs, worker_count
+from karat.flags import given_to_prepare, with_inputs, worker_count
+from karat.inputs_cli import convert, detect, weights_app
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from karat.compare import Comparison
-    from karat.measure import Failure
     from karat.prepare import Prepared
     from karat.run import Run
-
-FAILED_SAMPLES = 3
 
 app = typer.Typer(
     help="Exact, fast, reproducible evaluation of generated images, videos, spatial fields and poses.",
@@ -35,9 +31,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-weights_app = typer.Typer(
-    help="Where the weights of networks come from, and which are here.", invoke_without_command=True
-)
 app.add_typer(weights_app, name="weights")
 
 
@@ -81,12 +74,12 @@ def run(
     from karat.evaluation import cores, execute, planned
 
     given = inputs or {}
-    prepared = planned(suite, out, _say, **given_to_prepare(given))
+    prepared = planned(suite, out, say, **given_to_prepare(given))
     workers = worker_count(given, cores())
     exports = {name: given[name] for name in EXPORTS if given[name] is not None}
     for name, path in exports.items():
         _check_export(prepared, name, path)
-    result = execute(prepared, out, workers, strict, _say)
+    result = execute(prepared, out, workers, strict, say)
     for name, path in exports.items():
         prepared.suite.exports[name].write(result, path)
     if baselines:
@@ -99,7 +92,7 @@ def run(
         _print(_by(result, by) if by else result.plain(), format, every)
     if result.failures:
         where = f"; see {out / 'failures.jsonl'}" if out else ""
-        _say_failures(result.failures, len(result.samples), f"samples failed{where}")
+        say_failures(result.failures, len(result.samples), f"samples failed{where}")
 
 
 @app.command()
@@ -113,7 +106,7 @@ def check(suite: Suite, inputs: dict[str, Any] | None = None) -> None:
     given = inputs or {}
     prepared = _prepare(suite, given)
     found = findings(prepared, worker_count(given, cores()))
-    terminal.findings(found, len(prepared.samples), _console())
+    terminal.findings(found, len(prepared.samples), console())
     if any(one.level == "error" for one in found):
         raise typer.Exit(FAILED_SAMPLES)
 
@@ -160,89 +153,8 @@ def compare(
     _print_comparison(compared(named, against), format)
 
 
-@app.command()
-def detect(
-    videos: Annotated[Path, typer.Option(help="Generated videos: <id>.mp4, or <id>/<any name>.mp4.")],
-    truth: Annotated[Path, typer.Option(help="Records with id and subject, such as davis_inputs.json.")],
-    out: Annotated[Path, typer.Option(help="The file of boxes to write; a stopped command goes on there.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A zero-shot detector of transformers, by name or folder. Default: google/owlvit-large-patch14.",
-            show_default=False,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="cuda, in half precision, or cpu. Default: cuda if it is there.", show_default=False),
-    ] = None,
-    threshold: Annotated[float, typer.Option(help="Boxes have scores above it.")] = 0.1,
-    prompt: Annotated[str, typer.Option(help="What is asked for, such as 'a photo of a {subject}'.")] = "{subject}",
-    batch: Annotated[int, typer.Option(help="Frames at once; less needs less memory.")] = 8,
-    id: Annotated[
-        str | None,
-        typer.Option(help="Regular expression: its first group in the relative stem is the id.", show_default=False),
-    ] = None,
-    range: Annotated[
-        str | None, typer.Option(help="Black and white of floating frames, such as 0..1.", show_default=False)
-    ] = None,
-) -> None:
-    """Find the subjects of videos with a network, and write their boxes for control."""
-    from karat.detection import MODEL
-    from karat.detection import detect as detected
-
-    result = detected(
-        videos,
-        truth,
-        out,
-        model=model or MODEL,
-        device=device,
-        threshold=threshold,
-        prompt=prompt,
-        batch=batch,
-        id_pattern=id,
-        value_range=range_of(range, "--range"),
-        tell=_say,
-    )
-    _say(f"the boxes of {counted(result.videos, 'video')} are in {out}.")
-    if result.failures:
-        total = len(result.failures) + result.videos
-        _say_failures(result.failures, total, "videos failed; the same command tries only them again")
-
-
-@app.command()
-def convert(
-    source: Annotated[Path, typer.Argument(help="Predicted boxes or masks: pickle, npz, safetensors or JSON.")],
-    target: Annotated[Path, typer.Argument(help="The JSON to write.")],
-) -> None:
-    """Write boxes or masks of any format as plain JSON: masks that are boxes as these, others as run lengths."""
-    from karat.conversion import convert as converted
-
-    done = converted(source, target)
-    _say(f"{counted(done.videos, 'video')} in {target}.")
-    if done.soft:
-        _say(f"{counted(done.soft, 'video')} had masks of other values than 0 and 1: kept is where they are above 0.")
-    if done.failures:
-        _say_failures(done.failures, len(done.failures) + done.videos, "videos failed")
-
-
-@weights_app.callback()
-def weights(context: typer.Context) -> None:
-    """Where the weights of networks come from, and which are here."""
-    if context.invoked_subcommand is None:
-        from karat.networks.weights import home
-        from karat.report.weights import listed
-
-        listed(home(), _console())
-
-
-@weights_app.command()
-def fetch(name: Annotated[str, typer.Argument(help="A network: see karat weights.")]) -> None:
-    """Download the weights of a network, and verify them."""
-    from karat.networks.fetch import fetch as fetched
-    from karat.progress import progress
-
-    _say(f"the weights of {name} are in {fetched(name, progress)}.")
+app.command()(detect)
+app.command()(convert)
 
 
 @app.command("list")
@@ -251,7 +163,7 @@ def list_() -> None:
     from karat.describe import catalogue
     from karat.report import terminal
 
-    terminal.catalogue(catalogue(), _console())
+    terminal.catalogue(catalogue(), console())
 
 
 @app.command()
@@ -263,9 +175,9 @@ def describe(name: Annotated[str, typer.Argument(help="A metric, a score or a su
 
     page = page_of(name)
     if isinstance(page, MetricPage):
-        terminal.metric(page, _console())
+        terminal.metric(page, console())
     else:
-        terminal.suite(page, _console())
+        terminal.suite(page, console())
 
 
 @app.command()
@@ -286,9 +198,9 @@ def demo(
     out = out or Path("karat-demo") / suite
     scenes, runs = show(suite, out, workers)
     contents = {name: result.plain() for name, result in runs.items()}
-    terminal.side_by_side(contents, f"{suite}@spec: {scenes}, a column a model", _console())
+    terminal.side_by_side(contents, f"{suite}@spec: {scenes}, a column a model", console())
     first = next(iter(runs.values()))
-    _console().print(first.signature, style="dim", markup=False, highlight=False, soft_wrap=True)
+    console().print(first.signature, style="dim", markup=False, highlight=False, soft_wrap=True)
     print(f"\nThe inputs are in {out}, the runs in {out / 'runs'}; next: karat show {first.folder}", file=sys.stderr)
 
 
@@ -345,20 +257,8 @@ def _mute() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(message: str) -> None:
-    print(f"karat: {told(message)}", file=sys.stderr)
-
-
-def _say_failures(failures: Sequence[Failure], total: int, what: str) -> NoReturn:
-    """How many there are, and why the first of them."""
-    _say(f"{len({failure.sample for failure in failures})} of {total} {what}.")
-    for failure in failures[:5]:
-        _say(f"{failure.sample}: {failure.reason}")
-    raise typer.Exit(FAILED_SAMPLES)
-
-
 def _quit(message: str, code: int) -> NoReturn:
-    _say(message)
+    say(message)
     sys.stdout.flush()
     sys.exit(code)
 
@@ -384,7 +284,7 @@ def _print_comparison(found: Comparison, format: Format) -> None:
     if format is Format.table:
         from karat.report import terminal
 
-        terminal.comparison(found, _console())
+        terminal.comparison(found, console())
     elif format is Format.json:
         from karat.report.formats import as_json
 
@@ -404,23 +304,11 @@ def _print(content: dict[str, Any], format: Format, every: bool = False) -> None
         from karat.report import terminal
 
         if "rows" in content:
-            terminal.by(content, _console())
+            terminal.by(content, console())
         else:
-            terminal.scores(content, _console(), every)
+            terminal.scores(content, console(), every)
     else:
         from karat.report.formats import FORMATS
 
         sys.stdout.buffer.write(FORMATS[format](content))
         sys.stdout.buffer.flush()
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    class Piped(Console):
-        """Leaves a reader that went away to `main`."""
-
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
-    return Piped(width=None if sys.stdout.isatty() else 160)
