@@ -120,8 +120,9 @@ class Tube:
             state.update(np.ascontiguousarray(self.boxes + 0.0).data)  # no negative zeros
         else:
             for plane in self.masks.stored():
-                state.update(np.packbits(plane != 0).data)
-                if plane.dtype.kind != "b" and ((plane != 0) & (plane != 1)).any():
+                plain = plane.dtype.kind == "b"
+                state.update(np.packbits(plane if plain else plane != 0).data)
+                if not plain and ((plane != 0) & (plane != 1)).any():
                     state.update(plane.dtype.str.encode() + np.ascontiguousarray(plane).tobytes())
         return state.hexdigest()
 
