@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import uuid
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 from karat.detection import ahead
 from karat.errors import InputError, KaratError, UsageError, counted, told
 from karat.feed import as_bytes
+from karat.journal import replacing
 from karat.measure import Failure
 from karat.networks.load import feature_network
 from karat.progress import progress
@@ -140,8 +140,6 @@ def _picture(source: Any, value_range: Range) -> Array | str:
 
 
 def save_arrays(path: Path, **arrays: Array) -> None:
-    """Writes beside the place and renames onto it."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    with part.open("wb") as file:
+    """Puts an archive of arrays in its place."""
+    with replacing(path) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes the arrays for allow_pickle
-    part.replace(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MEMBERS = {"id": str, "key": dict, "record": dict}
 
@@ -50,19 +50,25 @@ class Journal:
         self.path.unlink(missing_ok=True)
 
 
-def publish(path: Path, text: str) -> None:
-    """Writes beside the place and renames onto it: what is there is always whole."""
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write beside the place, renamed onto it: what is there is always whole."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with part.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-    except OSError:
+    finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise
+
+
+def publish(path: Path, text: str) -> None:
+    """Puts a text in its place."""
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def as_lines(records: Iterable[Mapping[str, Any]]) -> str:
